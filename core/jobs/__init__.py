@@ -1,0 +1,1 @@
+"""Jobs: typed configs, the registry, run directories, the command line."""

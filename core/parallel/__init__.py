@@ -1,0 +1,1 @@
+"""sciax.core.parallel"""
