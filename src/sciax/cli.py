@@ -1,7 +1,8 @@
-"""The `sciax` command."""
+"""The `sciax` command; its parts are in sciax.core.jobs."""
 
 
 def main() -> None:
+    """Entry point of the `sciax` script and of `python -m sciax`."""
     from sciax.core.jobs.cli import app
 
-    app()
+    app(prog_name="sciax")

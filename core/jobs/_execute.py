@@ -1,0 +1,215 @@
+"""Running a job: the run directory, the record, interruption, the report."""
+
+import contextlib
+import os
+import secrets
+import signal
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from sciax.core.errors import ConfigError, SciaxError
+from sciax.core.jobs import _record, _registry, _toml
+from sciax.core.jobs._config import JobConfig
+from sciax.core.jobs._log import logging_to
+from sciax.core.jobs._outcome import Outcome
+from sciax.core.jobs._record import Record
+from sciax.core.jobs._registry import Job
+from sciax.core.jobs._resolve import build
+from sciax.core.jobs._run import Run
+
+
+class Stopped(BaseException):
+    """SIGTERM or Ctrl-C; not an Exception, so that no job swallows it."""
+
+    def __init__(self, number: int):
+        self.number = number
+        super().__init__(signal.Signals(number).name)
+
+
+def new_directory(root: Path, name: str) -> Path:
+    """`root/NAME-<timestamp>-<short id>`, not made yet."""
+    return root / f"{name}-{datetime.now():%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
+
+
+def claim(directory: Path) -> Path:
+    """Make an empty run directory.
+
+    Raises:
+        ConfigError: there is something in it already; a run never overwrites another.
+    """
+    if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
+        raise ConfigError(
+            "the output folder is not empty",
+            got=directory,
+            expected="a new or empty folder",
+            remedy="name another with --out, or remove it",
+        )
+    directory.mkdir(parents=True, exist_ok=True)
+    return directory
+
+
+def run_job(
+    name: str | Job,
+    config: JobConfig | Mapping[str, Any] | None = None,
+    *,
+    out: Path | str,
+    seed: int = 0,
+    console: Any = None,
+    profile: bool = False,
+    throw: bool = True,
+    command: list[str] | None = None,
+) -> Record:
+    """Run a job into the directory `out` and return its record.
+
+    Args:
+        config: a config object, a mapping of the settings to change, or None for the defaults.
+        console: a rich console for progress bars, or None for silence.
+        profile: also record a jax profiler trace in out/profile.
+        throw: raise what the job raised, after everything is written; else the record's `status` and `error` tell.
+        command: how it was called, for the record.
+    """
+    job = name if isinstance(name, Job) else _registry.find(name)
+    if not isinstance(config, JobConfig):
+        config = build(job.config, config or {})
+    directory = claim(Path(out))
+    plain = config.model_dump(mode="json")
+    record = Record(
+        id=directory.name,
+        job=job.name,
+        summary=job.summary,
+        status="running",
+        seed=seed,
+        config=plain,
+        command=command or [],
+        started=_now(),
+        versions=_record.versions(),
+        platform=_record.machine(),
+        git=_record.git_state(Path.cwd()),
+        pid=os.getpid(),
+        x64=job.x64,
+    )
+    header = f"# {job.summary}\n# again: sciax run config.toml\n\n"
+    text = _toml.dumps({"job": job.name, "seed": seed, "config": plain})
+    (directory / "config.toml").write_text(header + text, encoding="utf-8")
+    record.write(directory)
+    run = Run(directory, seed=seed, name=job.name, console=console)
+    run.log(f"{job.name} seed {seed} started")
+    raised: BaseException | None = None
+    start = time.perf_counter()
+    stops: list[int] = []
+    with _stoppable(stops), logging_to(directory / "log.txt"):
+        try:
+            with run.progress(job.name):
+                outcome = _call(job, config, run, directory / "profile" if profile else None)
+            record.status = "completed"
+            record.outcome = None if outcome is None else asdict(outcome)
+            if outcome is not None and not outcome.ok:
+                record.status = "failed"
+                record.error = {
+                    "type": "Tolerance",
+                    "message": f"{outcome.quantity}: the error is above its tolerance",
+                    "got": f"{outcome.error:.6g}",
+                    "expected": f"at most {outcome.tolerance:.6g}",
+                    "remedy": None,
+                }
+        except BaseException as error:
+            raised = error
+            _note_failure(record, run, error, stops)
+        record.timings["job"] = round(time.perf_counter() - start, 3)
+    with _shielded():
+        _finish(record, run, start)
+    if raised is not None and (throw or not isinstance(raised, Exception | Stopped | KeyboardInterrupt)):
+        raise raised
+    return record
+
+
+def _call(job: Job, config: JobConfig, run: Run, profile: Path | None) -> Outcome | None:
+    import jax
+
+    from sciax.core.precision import x64
+
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(x64(job.x64))
+        if profile is not None:
+            stack.enter_context(jax.profiler.trace(str(profile)))
+        outcome = job.function(config, run)
+    if outcome is not None and not isinstance(outcome, Outcome):
+        raise TypeError(f"job {job.name!r} returned {type(outcome).__name__}, expected Outcome or None")
+    return outcome
+
+
+def _note_failure(record: Record, run: Run, error: BaseException, stops: list[int]) -> None:
+    # An interrupt inside a compiled callback comes back as the library's own error; the signal tells.
+    if stops or isinstance(error, KeyboardInterrupt | Stopped):
+        number = stops[0] if stops else signal.SIGINT
+        record.status = "interrupted"
+        record.error = {"type": signal.Signals(number).name, "message": f"stopped by {signal.Signals(number).name}"}
+        run.log(f"interrupted by {signal.Signals(number).name}")
+        return
+    record.status = "failed"
+    details = {"type": type(error).__name__, "message": str(error), "got": None, "expected": None, "remedy": None}
+    if isinstance(error, SciaxError):
+        details["message"] = error.message
+        for name in ("got", "expected", "remedy"):
+            value = getattr(error, name)
+            details[name] = None if value is None else str(value)
+    record.error = details
+    run.log("failed\n" + "".join(traceback.format_exception(error)))
+
+
+def _finish(record: Record, run: Run, start: float) -> None:
+    from sciax.core.jobs._report import write_report
+
+    run.close()
+    for name in ("inputs", "outputs"):
+        setattr(record, name, [asdict(item) for item in getattr(run.ledger, name)])
+    record.notes, record.progress = run.ledger.notes, run.ledger.progress
+    record.platform = _record.machine()
+    record.finished = _now()
+    record.seconds = round(time.perf_counter() - start, 3)
+    record.write(run.directory)
+    before = time.perf_counter()
+    try:
+        write_report(run.directory, record)
+    except Exception as error:  # the results are safe; a report that fails must not hide them
+        run.log("the report could not be written\n" + "".join(traceback.format_exception(error)))
+    record.timings["report"] = round(time.perf_counter() - before, 3)
+    record.write(run.directory)
+    run.log(record.status)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+@contextlib.contextmanager
+def _handlers(handler: Callable[[int, Any], None] | signal.Handlers) -> Iterator[None]:
+    """Signal handlers for a while; only the main thread can set them."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    former = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, old in former.items():
+            signal.signal(number, old)
+
+
+def _stoppable(stops: list[int]) -> contextlib.AbstractContextManager[None]:
+    def stop(number: int, frame: Any) -> None:
+        stops.append(number)
+        raise Stopped(number)
+
+    return _handlers(stop)
+
+
+def _shielded() -> contextlib.AbstractContextManager[None]:
+    """Writing the record and the report takes a second or two; an impatient second Ctrl-C must not lose them."""
+    return _handlers(signal.SIG_IGN)

@@ -1,0 +1,108 @@
+"""`sciax run`."""
+
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+RUNS = Path("runs")
+
+
+def register(app: typer.Typer) -> None:
+    app.command("run")(run)
+
+
+def run(
+    target: Annotated[
+        str, typer.Argument(metavar="JOB|FILE.toml", help="A job's name (`sciax list`) or a config file.")
+    ],
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting: --set solver.tol=1e-9.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show the config and what would be done; write nothing.")
+    ] = False,
+    seed: Annotated[int | None, typer.Option("--seed", min=0, help="Seed of the run; else the file's, else 0.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="DIR", help="Run directory; else a new one under runs/.")
+    ] = None,
+    profile: Annotated[bool, typer.Option("--profile", help="Record a profiler trace in the run directory.")] = False,
+    help_config: Annotated[bool, typer.Option("--help-config", help="Show the job's settings and exit.")] = False,
+) -> None:
+    """Run a job into a directory of its own: config, metrics, outputs, report."""
+    from sciax.core.jobs._console import console
+    from sciax.core.jobs._execute import Stopped, new_directory, run_job
+    from sciax.core.jobs._resolve import resolve
+
+    if help_config and not target.endswith(".toml"):
+        from sciax.core.jobs.commands.list import list_jobs
+
+        list_jobs(target)
+        return
+    request = resolve(target, settings or (), seed)
+    if dry_run:
+        _plan(request, out)
+        return
+    directory = out or new_directory(RUNS, request.job.name)
+    try:
+        record = run_job(
+            request.job,
+            request.config,
+            out=directory,
+            seed=request.seed,
+            console=console(stderr=True),
+            profile=profile,
+            throw=False,
+            command=["sciax", *sys.argv[1:]],
+        )
+    except Stopped:  # before the job began
+        raise typer.Exit(130) from None
+    raise typer.Exit(show(record, directory))
+
+
+def show(record: Any, directory: Path) -> int:
+    """Print how a run ended; returns the exit code."""
+    from sciax.core.jobs._console import console, error_panel, near, number
+
+    out = console()
+    if not out.is_terminal:
+        for line in record.progress:
+            if not line.startswith(f"{record.job}:"):
+                print(line)
+    outcome = record.outcome
+    if outcome is not None:
+        line = f"{outcome['quantity']} = {number(outcome['value'], 9)}"
+        if outcome["reference"] is not None:
+            line += f", reference {number(outcome['reference'], 9)}"
+        if outcome["error"] is not None:
+            line += f", error {number(outcome['error'], 3)}"
+        if outcome["source"]:
+            line += f" ({outcome['source']})"
+        print(line)
+    if record.status == "failed":
+        details = dict(record.error)
+        if details["type"] != "Tolerance" and details["got"] is None and details["remedy"] is None:
+            details["remedy"] = f"the traceback is in {near(directory / 'log.txt')}"
+        error_panel(details["type"], details)
+    print(f"{record.status} in {record.seconds:.1f} s: {near(directory / 'report.html')}")
+    if record.status == "interrupted":
+        return 128 + getattr(signal, record.error["type"])
+    return 0 if record.status == "completed" else 1
+
+
+def _plan(request: Any, out: Path | None) -> None:
+    from sciax.core.jobs import _toml
+    from sciax.core.jobs._console import console, near
+
+    console_ = console()
+    plain = request.config.model_dump(mode="json")
+    print(_toml.dumps({"job": request.job.name, "seed": request.seed, "config": plain}))
+    where = near(out) if out is not None else f"{RUNS}{os.sep}{request.job.name}-<time>-<id>"
+    console_.print(f"[bold]would run[/] {request.job.name}: {request.job.summary}")
+    console_.print(
+        f"[bold]would write[/] {where}{os.sep}: config.toml, run.json, metrics.jsonl, log.txt, outputs/, report.html"
+    )
+    console_.print(f"[bold]64-bit arrays[/] {'on' if request.job.x64 else 'off'}; nothing has been written")
