@@ -31,6 +31,8 @@ CELLS = (
 )
 """Columns of the conformance grid. Every one compares values, against the oracle or against the eager result."""
 
+SHARDINGS = ("batch", "leading")
+
 
 @dataclass(frozen=True)
 class Sample:
@@ -38,10 +40,14 @@ class Sample:
 
     Attributes:
         label: what is special about it ("ordinary", "empty", "size one", "badly scaled", ...).
-        args: positional arguments. Floating and complex NumPy arrays are cast to the dtype under test, are differentiated
-            with respect to, and are batched by vmap; everything else is passed as it is.
-        kwargs: keyword arguments, static under jit (sizes, options); arrays are allowed and are not differentiated.
+        args: positional arguments (pytrees are allowed). Floating and complex NumPy arrays are cast to the dtype under test,
+            are differentiated with respect to, and are batched by vmap; integer and boolean arrays are passed as they are,
+            traced under jit; everything else (Python numbers, strings, objects) is static.
+        kwargs: keyword arguments, static under jit (sizes, options); arrays are allowed, as they are, and are not
+            differentiated.
         fixed: positions in `args` of floating arrays that are not differentiated or batched (grid coordinates, say).
+        real: positions in `args` that stay real in the complex cell (query points, weights). That cell gives the other
+            floating arrays an imaginary part; where an operator has samples with complex arrays, it runs just those.
         smooth: False where the operator has a kink at this point, so that finite differences mean nothing.
         tolerance: factor on the table's tolerance, with `reason`.
     """
@@ -50,6 +56,7 @@ class Sample:
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any] = field(default_factory=dict)
     fixed: tuple[int, ...] = ()
+    real: tuple[int, ...] = ()
     smooth: bool = True
     tolerance: float = 1.0
     reason: str = ""
@@ -114,6 +121,8 @@ def operator(
     Raises:
         InputError: a name used twice or not "kind.name"; an unknown cell in `unsupported`.
     """
+    if sharding not in SHARDINGS:
+        raise InputError(f"operator {name!r}: unknown sharding {sharding!r}", remedy=did_you_mean(sharding, SHARDINGS))
     kind, dot, short = name.partition(".")
     if not (kind and dot and short):
         raise InputError(f"operator name {name!r} is not of the form 'kind.name'")
