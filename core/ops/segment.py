@@ -25,11 +25,15 @@ def _checked(data: Any, ids: Any, num_segments: Any, who: str, *, real: bool = F
     if not jnp.issubdtype(ids.dtype, jnp.integer):
         raise DTypeError(f"{who}: segment ids are integers", got=ids.dtype)
     if ids.ndim != 1 or data.ndim < 1 or data.shape[0] != ids.shape[0]:
-        raise ShapeError(f"{who}: one id a row", got=f"data {data.shape}, ids {ids.shape}", expected="data (n, ...), ids (n,)")
+        raise ShapeError(
+            f"{who}: one id a row", got=f"data {data.shape}, ids {ids.shape}", expected="data (n, ...), ids (n,)"
+        )
     if not jnp.issubdtype(data.dtype, jnp.inexact):
         raise DTypeError(f"{who}: data are floating or complex", got=data.dtype, remedy="data.astype(jnp.float32)")
     if real and jnp.issubdtype(data.dtype, jnp.complexfloating):
-        raise DTypeError(f"{who}: complex numbers have no order", got=data.dtype, remedy="reduce real, imaginary part or modulus")
+        raise DTypeError(
+            f"{who}: complex numbers have no order", got=data.dtype, remedy="reduce real, imaginary part or modulus"
+        )
     # .at[] would count negative indices from the end
     return data, jnp.where((ids < 0) | (ids >= num_segments), num_segments, ids)
 
@@ -87,7 +91,7 @@ def _samples(rng: np.random.Generator) -> list[Sample]:
 
 
 def _logits(rng: np.random.Generator) -> list[Sample]:
-    *others, scaled = _samples(rng)
+    *others, _ = _samples(rng)
     # differences of hundreds: weights underflow, and a difference step sees only the winner
     far = np.array([900.0, 899.0, -1e4, 5e2, 501.0, -700.0])
     reason = "exp amplifies the rounding of logits of 1e3 by as much"
@@ -109,7 +113,9 @@ def _size(data: Any, *_: Any, **__: Any) -> float:
     samples=_samples,
     flops=_size,
 )
-def segment_sum(data: Inexact[Array, "n ..."], segment_ids: Int[Array, "n"], num_segments: int) -> Inexact[Array, "s ..."]:
+def segment_sum(
+    data: Inexact[Array, "n ..."], segment_ids: Int[Array, "n"], num_segments: int
+) -> Inexact[Array, "s ..."]:
     """out[s] = sum of data[i] over all i with segment_ids[i] = s; zero for an empty segment.
 
     Args:
@@ -124,8 +130,12 @@ def segment_sum(data: Inexact[Array, "n ..."], segment_ids: Int[Array, "n"], num
     return _total(data, ids, num_segments)
 
 
-@operator("segment.mean", oracle=partial(_reduced, np.mean), samples=_samples, flops=lambda data, *_: 2.0 * np.size(data))
-def segment_mean(data: Inexact[Array, "n ..."], segment_ids: Int[Array, "n"], num_segments: int) -> Inexact[Array, "s ..."]:
+@operator(
+    "segment.mean", oracle=partial(_reduced, np.mean), samples=_samples, flops=lambda data, *_: 2.0 * np.size(data)
+)
+def segment_mean(
+    data: Inexact[Array, "n ..."], segment_ids: Int[Array, "n"], num_segments: int
+) -> Inexact[Array, "s ..."]:
     """out[s] = mean of data[i] over all i with segment_ids[i] = s; zero for an empty segment.
 
     Arguments and errors as `segment_sum`.
@@ -190,7 +200,9 @@ def segment_min(
     flops=lambda data, *_: 5.0 * np.size(data),
     unsupported={"complex": "a softmax orders its logits by size; complex numbers have no order"},
 )
-def segment_softmax(logits: Float[Array, "n ..."], segment_ids: Int[Array, "n"], num_segments: int) -> Float[Array, "n ..."]:
+def segment_softmax(
+    logits: Float[Array, "n ..."], segment_ids: Int[Array, "n"], num_segments: int
+) -> Float[Array, "n ..."]:
     """out[i] = exp(x[i]) / sum of exp(x[j]) over all j in the segment of i; zero at dropped rows.
 
     The segment's maximum is subtracted first, so no logit overflows; a segment of logits that are all -inf gives zeros.

@@ -41,6 +41,8 @@ class Case:
     aux: list[np.ndarray]
     call: Callable[[Sequence[Any], Sequence[Any]], Any]
     rebuild: Callable[[Sequence[Any], Sequence[Any]], tuple[Any, ...]]
+    static: Any
+    """What `call` closes over, hashable: cases of one operator with equal `static` share their compiled programs."""
 
     @property
     def title(self) -> str:
@@ -58,8 +60,27 @@ class Case:
         return self.operator.oracle(*args, **self.sample.kwargs)
 
 
+def _key(item: Any) -> Any:
+    """A hashable stand-in for a static argument."""
+    if isinstance(item, np.ndarray | jax.Array) and _is_array(item):
+        item = np.asarray(item)
+        return item.shape, item.dtype.str, item.tobytes()
+    if isinstance(item, tuple | list):
+        return type(item), tuple(map(_key, item))
+    if isinstance(item, dict):
+        return tuple((k, _key(v)) for k, v in item.items())
+    if isinstance(item, str | bool | int | float | complex | type(None)):
+        return type(item), item
+    return id(item)
+
+
 def make_case(
-    operator: Operator, sample: Sample, dtype: str, *, as_complex: bool = False, function: Callable[..., Any] | None = None
+    operator: Operator,
+    sample: Sample,
+    dtype: str,
+    *,
+    as_complex: bool = False,
+    function: Callable[..., Any] | None = None,
 ) -> Case:
     """Cast `sample` to `dtype`; `as_complex` gives its differentiated arrays an imaginary part (see `Sample.real`)."""
     rng = generator(operator, "imaginary")
@@ -95,7 +116,9 @@ def make_case(
     def call(diff: Sequence[Any], aux: Sequence[Any]) -> Any:
         return run(*rebuild(diff, aux), **sample.kwargs)
 
-    return Case(operator, sample, dtype, diff, aux, call, rebuild)
+    layout = tuple((treedef, tuple((kind, _key(key)) for kind, key in slots)) for treedef, slots in plan)
+    static = (layout, tuple((name, _key(value)) for name, value in sample.kwargs.items()), id(run))
+    return Case(operator, sample, dtype, diff, aux, call, rebuild, static)
 
 
 def direction(leaves: Sequence[np.ndarray], rng: np.random.Generator) -> list[np.ndarray]:

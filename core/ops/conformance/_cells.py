@@ -12,7 +12,7 @@ from sciax.core.errors import InputError, MissingDependencyError, SciaxError, Un
 from sciax.core.ops._registry import CELLS, Operator, Sample
 from sciax.core.ops.conformance._case import BATCH, Case, batched, direction, generator, has_complex, make_case
 from sciax.core.ops.conformance._compare import ConformanceError, same, scale_of
-from sciax.core.ops.conformance._programs import Derivatives, derivatives, floats, pairing
+from sciax.core.ops.conformance._programs import Derivatives, compiled, derivatives, floats, pairing, shared, vmapped
 from sciax.core.ops.conformance._tolerances import tolerance
 from sciax.core.precision import x64
 
@@ -44,21 +44,8 @@ def samples_of(operator: Operator) -> list[Sample]:
     return list(operator.samples(generator(operator)))
 
 
-# Values that several cells of one operator share. Cells come operator by operator, so one operator's worth is kept.
-_SHARED: dict[Any, Any] = {}
-
-
-def _shared(operator: Operator, key: Any, make: Callable[[], Any]) -> Any:
-    if _SHARED.get("operator") is not operator:
-        _SHARED.clear()
-        _SHARED["operator"] = operator
-    if key not in _SHARED:
-        _SHARED[key] = make()
-    return _SHARED[key]
-
-
 def _cases(operator: Operator, dtype: str) -> list[Case]:
-    return _shared(operator, ("cases", dtype), lambda: [make_case(operator, s, dtype) for s in samples_of(operator)])
+    return shared(operator, ("cases", dtype), lambda: [make_case(operator, s, dtype) for s in samples_of(operator)])
 
 
 def _complex_cases(operator: Operator) -> list[Case]:
@@ -82,13 +69,16 @@ def _eager(operator: Operator) -> None:
     with x64(dtype == "float64"):
         for case in _cases(operator, dtype):
             got = case.call([jnp.asarray(x) for x in case.diff], [jnp.asarray(x) for x in case.aux])
-            same(got, case.oracle(), tolerance("eager", dtype, case.sample.tolerance), f"{case.title}: eager against oracle")
+            same(
+                got,
+                case.oracle(),
+                tolerance("eager", dtype, case.sample.tolerance),
+                f"{case.title}: eager against oracle",
+            )
 
 
-def _jitted(case: Case) -> Any:
-    """The compiled value, once for all cells that need it."""
-    key = ("jit", case.dtype, case.sample.label, id(case))
-    return _shared(case.operator, key, lambda: jax.device_get(jax.jit(case.call)(case.diff, case.aux)))
+def _value(case: Case) -> Any:
+    return jax.device_get(compiled(case)(case.diff, case.aux))
 
 
 def _jit(operator: Operator) -> None:
@@ -96,7 +86,7 @@ def _jit(operator: Operator) -> None:
     with x64(dtype == "float64"):
         for case in _cases(operator, dtype):
             tol = tolerance("jit", dtype, case.sample.tolerance)
-            got = _jitted(case)
+            got = _value(case)
             eager = case.call([jnp.asarray(x) for x in case.diff], [jnp.asarray(x) for x in case.aux])
             same(got, eager, tol, f"{case.title}: jit against eager")
             same(got, case.oracle(), tol, f"{case.title}: jit against oracle")
@@ -105,7 +95,7 @@ def _jit(operator: Operator) -> None:
 def _dtype(operator: Operator, dtype: str) -> None:
     with x64(dtype == "float64"):
         for case in _cases(operator, dtype):
-            got, want = _jitted(case), case.oracle()
+            got, want = _value(case), case.oracle()
             tol = tolerance(dtype, dtype, case.sample.tolerance)
             _dtype_follows(case, got)
             same(got, want, tol, f"{case.title}: {dtype} against oracle")
@@ -130,18 +120,16 @@ def _batches(operator: Operator) -> list[tuple[Case, list[np.ndarray], Any]]:
         out = []
         for case in _cases(operator, "float64"):
             diff = batched(case.diff, rng)
-            vmapped = jax.jit(jax.vmap(case.call, in_axes=(0, None), axis_size=BATCH))
-            out.append((case, diff, jax.device_get(vmapped(diff, case.aux))))
+            out.append((case, diff, jax.device_get(vmapped(case)(diff, case.aux))))
         return out
 
-    return _shared(operator, "batches", make)
+    return shared(operator, "batches", make)
 
 
 def _vmap(operator: Operator) -> None:
     with x64():
         for case, diff, got in _batches(operator):
-            run = jax.jit(case.call)
-            rows = [jax.device_get(run([x[i] for x in diff], case.aux)) for i in range(BATCH)]
+            rows = [jax.device_get(compiled(case)([x[i] for x in diff], case.aux)) for i in range(BATCH)]
             want = jax.tree.map(lambda *leaves: np.stack(leaves), *rows)
             same(got, want, tolerance("vmap", "float64", case.sample.tolerance), f"{case.title}: vmap against a loop")
 
@@ -154,7 +142,7 @@ def _derived(operator: Operator) -> list[tuple[Case, Derivatives]]:
         rng = generator(operator, "derivatives")
         return [(case, derivatives(case, parts, rng)) for case in _cases(operator, "float64")]
 
-    return _shared(operator, "derivatives", make)
+    return shared(operator, "derivatives", make)
 
 
 def _first_order(case: Case, result: Derivatives, cell: str) -> None:
@@ -171,7 +159,9 @@ def _first_order(case: Case, result: Derivatives, cell: str) -> None:
         right, size_right = pairing(exact["vjp"], result.tangent)
         if "jvp" in exact:
             left, size_left = pairing(result.cotangent, exact["jvp"])
-            _close(left, right, size_left + size_right, tolerance("dot", "float64", factor), f"{title}: <w, Jv> = <J'w, v>")
+            _close(
+                left, right, size_left + size_right, tolerance("dot", "float64", factor), f"{title}: <w, Jv> = <J'w, v>"
+            )
         if "value" in result.differences:
             left, size_left = pairing(result.cotangent, result.differences["value"])
             size = size_left + size_right + floor
@@ -180,7 +170,9 @@ def _first_order(case: Case, result: Derivatives, cell: str) -> None:
 
 def _close(left: float, right: float, size: float, tol: float, what: str) -> None:
     if not abs(left - right) <= tol * size:
-        raise ConformanceError(f"{what}: {left:.15g} and {right:.15g} differ by {abs(left - right):.2e}, allowed {tol * size:.2e}")
+        raise ConformanceError(
+            f"{what}: {left:.15g} and {right:.15g} differ by {abs(left - right):.2e}, allowed {tol * size:.2e}"
+        )
 
 
 def _derivative(operator: Operator, cell: str) -> None:
@@ -212,7 +204,7 @@ def _complex(operator: Operator) -> None:
     rng = generator(operator, "complex")
     with x64():
         for case in _complex_cases(operator):
-            got = jax.device_get(jax.jit(case.call)(case.diff, case.aux)) if not parts else None
+            got = _value(case) if not parts else None
             result = derivatives(case, parts, rng) if parts else None
             value = got if result is None else result.exact["value"]
             oracle = case.oracle()
@@ -226,9 +218,7 @@ def _complex(operator: Operator) -> None:
 
 def _mesh() -> jax.sharding.Mesh:
     count = min(BATCH, jax.device_count())
-    return jax.make_mesh(
-        (count,), ("batch",), axis_types=(jax.sharding.AxisType.Auto,), devices=jax.devices()[:count]
-    )
+    return jax.make_mesh((count,), ("batch",), axis_types=(jax.sharding.AxisType.Auto,), devices=jax.devices()[:count])
 
 
 def _sharded(operator: Operator) -> None:
@@ -240,8 +230,7 @@ def _sharded(operator: Operator) -> None:
             _sharded_leading(operator, mesh.size, split, whole)
             return
         for case, diff, want in _batches(operator):
-            run = jax.jit(jax.vmap(case.call, in_axes=(0, None), axis_size=BATCH), out_shardings=split)
-            got = run(jax.device_put(diff, split), jax.device_put(case.aux, whole))
+            got = vmapped(case, split)(jax.device_put(diff, split), jax.device_put(case.aux, whole))
             _compare_sharded(case, got, want, mesh.size)
 
 
@@ -250,14 +239,24 @@ def _sharded_leading(operator: Operator, count: int, split: Any, whole: Any) -> 
     for case in _cases(operator, "float64"):
         arrays = {"diff": list(case.diff), "aux": list(case.aux)}
         first = "diff" if 0 not in case.sample.fixed and case.diff else "aux"
-        if not arrays[first] or arrays[first][0].ndim == 0 or arrays[first][0].shape[0] % count or not arrays[first][0].size:
+        if (
+            not arrays[first]
+            or arrays[first][0].ndim == 0
+            or arrays[first][0].shape[0] % count
+            or not arrays[first][0].size
+        ):
             continue  # cannot be split evenly
-        placed = {k: [jax.device_put(x, split if (k, i) == (first, 0) else whole) for i, x in enumerate(v)] for k, v in arrays.items()}
-        got = jax.jit(case.call)(placed["diff"], placed["aux"])
-        _compare_sharded(case, got, _jitted(case), count)
+        placed = {
+            k: [jax.device_put(x, split if (k, i) == (first, 0) else whole) for i, x in enumerate(v)]
+            for k, v in arrays.items()
+        }
+        got = compiled(case)(placed["diff"], placed["aux"])
+        _compare_sharded(case, got, _value(case), count)
         done += 1
     if not done:
-        raise ConformanceError(f"{operator.name}: sharding='leading' needs a sample whose first axis is a multiple of {count}")
+        raise ConformanceError(
+            f"{operator.name}: sharding='leading' needs a sample whose first axis is a multiple of {count}"
+        )
 
 
 def _compare_sharded(case: Case, got: Any, want: Any, count: int) -> None:
@@ -295,7 +294,9 @@ def _refuses(operator: Operator, cell: str) -> None:
                 f"{operator.name}: unsupported cell {cell!r} ({operator.unsupported[cell]}) raises {type(error).__name__} "
                 f"instead of a SciaxError: {error}"
             ) from error
-    raise ConformanceError(f"{operator.name}: cell {cell!r} is registered as unsupported ({operator.unsupported[cell]}) but runs")
+    raise ConformanceError(
+        f"{operator.name}: cell {cell!r} is registered as unsupported ({operator.unsupported[cell]}) but runs"
+    )
 
 
 def _attempt(case: Case, cell: str, diff: list[Any], aux: list[Any], rng: np.random.Generator) -> None:

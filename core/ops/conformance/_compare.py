@@ -39,7 +39,9 @@ def same(got: Any, want: Any, tol: float, what: str, floor: float = 0.0) -> None
             continue
         if not np.issubdtype(b.dtype, np.inexact):
             if not np.array_equal(a, b):
-                raise ConformanceError(f"{name}: {int(np.sum(a != b))} of {a.size} integers differ\n got {a}\n expected {b}")
+                raise ConformanceError(
+                    f"{name}: {int(np.sum(a != b))} of {a.size} integers differ\n got {a}\n expected {b}"
+                )
             continue
         _same_floats(a, b, tol, name, floor)
 

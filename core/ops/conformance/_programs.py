@@ -1,6 +1,6 @@
 """What the cells compute. Compiling is what the grid pays for, so one program gives value, jvp, vjp and second order."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -9,9 +9,39 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from sciax.core.ops.conformance._case import Case
+from sciax.core.ops._registry import Operator
+from sciax.core.ops.conformance._case import BATCH, Case, direction
 
 STEP = 3e-5
+
+# Compiled programs of the operator at work, by kind and by what is static in a case. Cells come operator by operator, so
+# one operator's worth is kept; samples of equal shapes share a program.
+_SHARED: dict[Any, Any] = {}
+
+
+def shared(operator: Operator, key: Any, make: Callable[[], Any]) -> Any:
+    """`make()`, remembered under `key` until another operator comes."""
+    if _SHARED.get("operator") is not operator:
+        _SHARED.clear()
+        _SHARED["operator"] = operator
+    if key not in _SHARED:
+        _SHARED[key] = make()
+    return _SHARED[key]
+
+
+def compiled(case: Case) -> Any:
+    """The jitted call."""
+    return shared(case.operator, ("call", case.static), lambda: jax.jit(case.call))
+
+
+def vmapped(case: Case, out_shardings: Any = None) -> Any:
+    """The jitted call over a leading axis of the differentiated arrays."""
+
+    def make() -> Any:
+        mapped = jax.vmap(case.call, in_axes=(0, None), axis_size=BATCH)
+        return jax.jit(mapped) if out_shardings is None else jax.jit(mapped, out_shardings=out_shardings)
+
+    return shared(case.operator, ("vmap", case.static, out_shardings), make)
 
 
 def floats(case: Case, diff: Sequence[Any], aux: Sequence[Any]) -> list[Any]:
@@ -19,7 +49,9 @@ def floats(case: Case, diff: Sequence[Any], aux: Sequence[Any]) -> list[Any]:
     return [x for x in jax.tree.leaves(case.call(diff, aux)) if jnp.issubdtype(jnp.result_type(x), jnp.inexact)]
 
 
-def _derivatives(case: Case, parts: tuple[str, ...], diff: Any, aux: Any, tangent: Any, cotangent: Any) -> dict[str, Any]:
+def _derivatives(
+    case: Case, parts: tuple[str, ...], diff: Any, aux: Any, tangent: Any, cotangent: Any
+) -> dict[str, Any]:
     function = partial(floats, case)
     gradient = lambda d: jax.vjp(lambda e: function(e, aux), d)[1](cotangent)[0]  # noqa: E731
     out: dict[str, Any] = {}
@@ -49,12 +81,16 @@ class Derivatives:
 
 def derivatives(case: Case, parts: tuple[str, ...], rng: np.random.Generator) -> Derivatives:
     """Run the derivative program of `case` for the cells in `parts`, and difference it."""
-    from sciax.core.ops.conformance._case import direction
-
     shapes = jax.eval_shape(partial(floats, case), case.diff, case.aux)
     cotangent = direction([np.ones(s.shape, s.dtype) for s in shapes], rng)
     tangent, second = direction(case.diff, rng), direction(case.diff, rng)
-    program = jax.jit(partial(_derivatives, case, parts))
+    # LLVM's optimisation is most of the compile time and not what these cells are after
+    fast = {"xla_backend_optimization_level": 0} if jax.default_backend() == "cpu" else None
+    program = shared(
+        case.operator,
+        ("derivatives", case.static, parts),
+        lambda: jax.jit(partial(_derivatives, case, parts), compiler_options=fast),
+    )
     run = lambda diff, along: jax.device_get(program(diff, case.aux, along, cotangent))  # noqa: E731
     exact = run(case.diff, tangent)
     other = run(case.diff, second) if "second_order" in parts else {}
