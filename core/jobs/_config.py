@@ -1,10 +1,11 @@
 """Typed configs of jobs."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict
-from pydantic_core import PydanticCustomError
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticCustomError, PydanticUndefined
 
 
 class JobConfig(BaseModel):
@@ -34,3 +35,9 @@ InputFile = Annotated[Path, AfterValidator(_existing_file)]
 It is made absolute, so that the recorded config runs from any folder. In a TOML file a relative path counts from the file's
 own folder, on the command line from the current one.
 """
+
+
+def default_of(field: FieldInfo) -> Any:
+    """The default of a config field; None where it has none."""
+    value = field.default_factory() if field.default_factory is not None else field.default  # type: ignore[call-arg]
+    return None if value is PydanticUndefined else value

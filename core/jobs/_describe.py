@@ -7,10 +7,10 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
-from pydantic_core import PydanticUndefined
 from rich.table import Table
 from rich.text import Text
 
+from sciax.core.jobs._config import default_of
 from sciax.core.jobs._registry import Job
 
 
@@ -41,7 +41,7 @@ def fields(config: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, str
         if isinstance(inner, type) and issubclass(inner, BaseModel):
             yield from fields(inner, f"{prefix}{name}.")
             continue
-        yield f"{prefix}{name}", kind(inner), _limits(field), _default(field), field.description or ""
+        yield f"{prefix}{name}", kind(inner), _limits(field), default_of(field), field.description or ""
 
 
 def kind(annotation: Any) -> str:
@@ -86,8 +86,3 @@ def _limits(field: FieldInfo) -> str:
             if (bound := getattr(item, attribute, None)) is not None:
                 words.append(f"{sign} {bound}")
     return ", ".join(words)
-
-
-def _default(field: FieldInfo) -> Any:
-    value = field.get_default(call_default_factory=field.default_factory is not None, validated_data={})
-    return None if value is PydanticUndefined else value

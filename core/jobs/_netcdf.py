@@ -23,7 +23,7 @@ def write(dataset: "xr.Dataset | xr.DataArray", path: Path, source: str = "") ->
             for part in ("real", "imag"):
                 attrs = variable.attrs | {"comment": f"{part} part of the complex variable {name}"}
                 split[f"{name}_{part}"] = (variable.dims, getattr(np.asarray(variable.values), part), attrs)
-            dataset = dataset.drop_vars(name)
+            dataset = dataset.drop_vars([name])
     dataset = dataset.assign(split)
     made = {
         "Conventions": "CF-1.11",

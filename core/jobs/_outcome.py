@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 from sciax.core.errors import InputError
 
@@ -23,19 +24,19 @@ class Outcome:
     """
 
     quantity: str
-    value: float
-    reference: float | None = None
-    error: float | None = None
+    value: Any
+    reference: Any = None
+    error: Any = None
     source: str = ""
     tolerance: float | None = None
 
     def __post_init__(self) -> None:
         for name in ("value", "reference", "error", "tolerance"):
-            given = getattr(self, name)
+            given: Any = getattr(self, name)
             if given is None and name != "value":
                 continue
             try:
-                number = float(given)
+                number = float(given)  # pyright: ignore[reportArgumentType]
             except (TypeError, ValueError):
                 raise InputError(
                     f"outcome {self.quantity!r}: {name} is not a number", got=repr(given), expected="a scalar"

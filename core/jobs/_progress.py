@@ -24,7 +24,7 @@ class Display:
 
     def show(self, label: str, total: float | None, done: float) -> Any:
         """Add a bar; returns its handle."""
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
         from rich.progress import TimeRemainingColumn as Remaining
 
         with self._lock:
@@ -33,14 +33,14 @@ class Display:
                     SpinnerColumn(),
                     TextColumn("{task.description}"),
                     BarColumn(bar_width=30),
-                    MofNCompleteColumn(),
+                    TextColumn("{task.fields[count]}"),
                     TimeElapsedColumn(),
                     Remaining(compact=True),
                 )
                 self._live = Progress(*columns, console=self._console, transient=True, refresh_per_second=5)
                 self._live.start()
             self._open += 1
-            return self._live.add_task(label, total=total, completed=int(done))
+            return self._live.add_task(label, total=total, completed=done, count=_count(done, total))
 
     def update(self, handle: Any, **changes: Any) -> None:
         with self._lock:
@@ -92,7 +92,7 @@ class Bar:
         """`steps` more are done."""
         self._done += steps
         if self._handle is not None:
-            self._display.update(self._handle, completed=self._done)
+            self._display.update(self._handle, completed=self._done, count=_count(self._done, self._total))
 
     def describe(self, label: str) -> None:
         """Change the words beside the bar."""
@@ -109,5 +109,11 @@ class Bar:
                 self._display.hide(self._handle)
                 self._handle = None
         seconds = time.perf_counter() - self._start
-        count = f"{self._done:g}" + (f"/{self._total:g}" if self._total is not None else "")
-        self._closed(f"{self._label}: {count} in {seconds:.1f} s" if self._done else f"{self._label}: {seconds:.1f} s")
+        count = _count(self._done, self._total)
+        self._closed(f"{self._label}: {count} in {seconds:.1f} s" if count else f"{self._label}: {seconds:.1f} s")
+
+
+def _count(done: float, total: float | None) -> str:
+    if total is None:
+        return f"{done:g}" if done else ""
+    return f"{done:g}/{total:g}"

@@ -9,11 +9,8 @@ from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pydantic.fields import FieldInfo
-from pydantic_core import PydanticUndefined
-
 from sciax.core.errors import ConfigError, InputError, MissingDependencyError, did_you_mean
-from sciax.core.jobs._config import JobConfig
+from sciax.core.jobs._config import JobConfig, default_of
 from sciax.core.jobs._outcome import Outcome
 
 if TYPE_CHECKING:
@@ -88,7 +85,7 @@ def _check_fields(name: str, config: type[JobConfig]) -> None:
             raise InputError(
                 f"job {name!r}: config field {key!r} has no default", remedy="a job runs with no arguments: give it one"
             )
-        default = _default(field)
+        default = default_of(field)
         if default is not None and type(None) in getattr(field.annotation, "__args__", ()):
             raise InputError(
                 f"job {name!r}: config field {key!r} may be None but has another default",
@@ -96,11 +93,6 @@ def _check_fields(name: str, config: type[JobConfig]) -> None:
                 expected="None, or a type without None",
                 remedy="TOML has no null, so a recorded None would come back as the default",
             )
-
-
-def _default(field: FieldInfo) -> Any:
-    value = field.get_default(call_default_factory=field.default_factory is not None, validated_data={})
-    return None if value is PydanticUndefined else value
 
 
 def _entries() -> dict[str, EntryPoint]:
@@ -124,6 +116,11 @@ def registry() -> dict[str, Job]:
         _load(entry)
     order = {domain: place for place, domain in enumerate(entries)}
     return {job.name: job for job in sorted(_JOBS.values(), key=lambda job: order.get(job.domain, len(order)))}
+
+
+def loaded() -> dict[str, Job]:
+    """The jobs registered so far, loading none."""
+    return dict(_JOBS)
 
 
 def failures() -> dict[str, Exception]:

@@ -133,8 +133,8 @@ def _literal(text: str) -> Any:
         return text
 
 
-def _put(values: dict[str, Any], keys: tuple[str | int, ...], value: Any, setting: str) -> None:
-    node = values
+def _put(values: dict[str, Any], keys: Keys, value: Any, setting: str) -> None:
+    node: dict[Any, Any] = values
     for key in keys[:-1]:
         node = node.setdefault(key, {})
         if not isinstance(node, dict):

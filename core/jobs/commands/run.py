@@ -88,6 +88,11 @@ def show(record: Any, directory: Path) -> int:
             details["remedy"] = f"the traceback is in {near(directory / 'log.txt')}"
         error_panel(details["type"], details)
     print(f"{record.status} in {record.seconds:.1f} s: {near(directory / 'report.html')}")
+    return exit_code(record)
+
+
+def exit_code(record: Any) -> int:
+    """0 completed, 1 failed, 128 + signal where it was stopped by one, as shells count."""
     if record.status == "interrupted":
         return 128 + getattr(signal, record.error["type"])
     return 0 if record.status == "completed" else 1
