@@ -20,7 +20,7 @@ from sciax.core.ops._registry import Sample, operator
 def _checked(data: Any, ids: Any, num_segments: Any, who: str, *, real: bool = False) -> tuple[Array, Array]:
     """Arrays after the checks that all reductions share; ids outside the range become `num_segments`."""
     data, ids = jnp.asarray(data), jnp.asarray(ids)
-    if isinstance(num_segments, jax.core.Tracer) or int(num_segments) != num_segments or num_segments < 0:
+    if not isinstance(num_segments, int | np.integer) or num_segments < 0:
         raise InputError(f"{who}: num_segments must be a static whole number >= 0", got=num_segments)
     if not jnp.issubdtype(ids.dtype, jnp.integer):
         raise DTypeError(f"{who}: segment ids are integers", got=ids.dtype)
