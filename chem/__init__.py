@@ -1,1 +1,1 @@
-"""sciax.chem"""
+"""Molecules and materials: potentials, dynamics, relaxation, property prediction."""

@@ -187,7 +187,7 @@ def _frame(head, rows, where, energy, forces, stress, virial) -> Structure:
             )
 
     def column(name: str, count: int) -> np.ndarray:
-        kind, where_ = columns[name]
+        _, where_ = columns[name]
         try:
             values = np.array([row[where_] for row in rows], float).reshape(len(rows), -1)
         except ValueError:

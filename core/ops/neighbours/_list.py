@@ -118,6 +118,37 @@ class NeighbourList(eqx.Module):
             method=method,
         )
 
+    @staticmethod
+    def template(
+        positions, cell, pbc, *, cutoff: float, skin: float, room: tuple[int, ...], method: str = "auto"
+    ) -> "NeighbourList":
+        """A list of exactly the size of another (its `room`), still without pairs: stale until `update`."""
+        positions = jnp.asarray(positions)
+        capacity, width, *grid = room
+        nothing = jnp.zeros((), jnp.int32)
+        return NeighbourList(
+            centers=jnp.full(capacity, positions.shape[0], jnp.int32),
+            others=jnp.zeros(capacity, jnp.int32),
+            shifts=jnp.zeros((capacity, 3), jnp.int32),
+            count=nothing,
+            width=nothing,
+            per_bin=nothing,
+            covered=jnp.asarray(True),
+            reference=jnp.full_like(positions, jnp.inf),
+            reference_cell=jnp.asarray(cell, positions.dtype),
+            pbc=check_input(positions, jnp.asarray(cell), pbc, cutoff),
+            cutoff=float(cutoff),
+            skin=float(skin),
+            grid=Grid(tuple(grid[:3]), tuple(grid[3:6]), grid[6]),
+            max_width=width,
+            method=method,
+        )
+
+    @property
+    def room(self) -> tuple[int, ...]:
+        """The static sizes: capacity, width of the table, and the grid of the XLA search."""
+        return (self.capacity, self.max_width, *self.grid.bins, *self.grid.reach, self.grid.per_bin)
+
     @property
     def capacity(self) -> int:
         return self.centers.shape[0]
@@ -230,7 +261,10 @@ class NeighbourList(eqx.Module):
             # kept flags: a list that overflowed must not look sound after a later, smaller rebuild
             needed = self.stale(positions, cell) & ~self.overflowed
             arrays, static = eqx.partition(self, eqx.is_array)
-            fresh = lambda p: eqx.filter(self.update(p, cell, on_overflow=on_overflow), eqx.is_array)
+
+            def fresh(p):
+                return eqx.filter(self.update(p, cell, on_overflow=on_overflow), eqx.is_array)
+
             return eqx.combine(jax.lax.cond(needed, fresh, lambda p: arrays, positions), static)
         return self.update(positions, cell, on_overflow=on_overflow) if bool(self.stale(positions, cell)) else self
 

@@ -73,9 +73,7 @@ def pair_forces(
     u, g = phi(dx * dx + dy * dy + dz * dz)
     fx, fy, fz = g * dx, g * dy, g * dz
     forces = jnp.stack([fx.sum(0), fy.sum(0), fz.sum(0)], axis=-1)
-    pair = lambda a, b: (a * b).sum() / 2
-    xy, xz, yz = pair(fx, dy), pair(fx, dz), pair(fy, dz)
-    virial = jnp.stack(
-        [jnp.stack([pair(fx, dx), xy, xz]), jnp.stack([xy, pair(fy, dy), yz]), jnp.stack([xz, yz, pair(fz, dz)])]
-    )
+    xx, yy, zz = (fx * dx).sum() / 2, (fy * dy).sum() / 2, (fz * dz).sum() / 2
+    xy, xz, yz = (fx * dy).sum() / 2, (fx * dz).sum() / 2, (fy * dz).sum() / 2
+    virial = jnp.stack([xx, xy, xz, xy, yy, yz, xz, yz, zz]).reshape(3, 3)
     return u.sum(0) / 2, forces, virial

@@ -158,7 +158,10 @@ def plan_grid(positions: np.ndarray, cell: np.ndarray, pbc, cutoff: float, headr
 
 def basis_jax(cell: Array, pbc: tuple[bool, bool, bool]) -> Array:
     """`complete_basis` on traced values."""
-    unit = lambda v: v / jnp.linalg.norm(v)
+
+    def unit(v):
+        return v / jnp.linalg.norm(v)
+
     rows = [cell[0], cell[1], cell[2]]
     open_ = [k for k in range(3) if not pbc[k]]
     if len(open_) == 3:
@@ -228,8 +231,7 @@ def _xla_pairs(positions: Array, cell: Array, pbc, cutoff: float, capacity: int,
 
 
 def _oracle(positions, cell, *, pbc=False, cutoff, capacity=None, grid=None, method="auto"):
-    i, j, s = host_pairs(positions, cell, pbc, cutoff)
-    return len(i)
+    return len(host_pairs(positions, cell, pbc, cutoff)[0])
 
 
 def _samples(rng):
