@@ -7,7 +7,7 @@ import signal
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -78,6 +78,30 @@ def run_job(
     if not isinstance(config, JobConfig):
         config = build(job.config, config or {})
     directory = claim(Path(out))
+    record = _begin(job, config, directory, seed, command or [])
+    run = Run(directory, seed=seed, name=job.name, console=console)
+    run.log(f"{job.name} seed {seed} started")
+    raised: BaseException | None = None
+    start = time.perf_counter()
+    with _Guard() as guard, logging_to(directory / "log.txt"):
+        try:
+            with run.progress(job.name):
+                outcome = _call(job, config, run, directory / "profile" if profile else None)
+            guard.finishing = True
+            _note_outcome(record, outcome)
+        except BaseException as error:
+            guard.finishing = True
+            raised = error
+            _note_failure(record, run, error, guard.stops)
+        record.timings["job"] = round(time.perf_counter() - start, 3)
+        _finish(record, run, start)
+    if raised is not None and (throw or isinstance(raised, SystemExit | GeneratorExit)):
+        raise raised
+    return record
+
+
+def _begin(job: Job, config: JobConfig, directory: Path, seed: int, command: list[str]) -> Record:
+    """Write config.toml and a first run.json with status "running"."""
     plain = config.model_dump(mode="json")
     record = Record(
         id=directory.name,
@@ -86,7 +110,7 @@ def run_job(
         status="running",
         seed=seed,
         config=plain,
-        command=command or [],
+        command=command,
         started=_now(),
         versions=_record.versions(),
         platform=_record.machine(),
@@ -94,38 +118,10 @@ def run_job(
         pid=os.getpid(),
         x64=job.x64,
     )
-    header = f"# {job.summary}\n# again: sciax run config.toml\n\n"
     text = _toml.dumps({"job": job.name, "seed": seed, "config": plain})
+    header = f"# {job.summary}\n# again: sciax run config.toml\n\n"
     (directory / "config.toml").write_text(header + text, encoding="utf-8")
     record.write(directory)
-    run = Run(directory, seed=seed, name=job.name, console=console)
-    run.log(f"{job.name} seed {seed} started")
-    raised: BaseException | None = None
-    start = time.perf_counter()
-    stops: list[int] = []
-    with _stoppable(stops), logging_to(directory / "log.txt"):
-        try:
-            with run.progress(job.name):
-                outcome = _call(job, config, run, directory / "profile" if profile else None)
-            record.status = "completed"
-            record.outcome = None if outcome is None else asdict(outcome)
-            if outcome is not None and not outcome.ok:
-                record.status = "failed"
-                record.error = {
-                    "type": "Tolerance",
-                    "message": f"{outcome.quantity}: the error is above its tolerance",
-                    "got": f"{outcome.error:.6g}",
-                    "expected": f"at most {outcome.tolerance:.6g}",
-                    "remedy": None,
-                }
-        except BaseException as error:
-            raised = error
-            _note_failure(record, run, error, stops)
-        record.timings["job"] = round(time.perf_counter() - start, 3)
-    with _shielded():
-        _finish(record, run, start)
-    if raised is not None and (throw or not isinstance(raised, Exception | Stopped | KeyboardInterrupt)):
-        raise raised
     return record
 
 
@@ -137,11 +133,30 @@ def _call(job: Job, config: JobConfig, run: Run, profile: Path | None) -> Outcom
     with contextlib.ExitStack() as stack:
         stack.enter_context(x64(job.x64))
         if profile is not None:
-            stack.enter_context(jax.profiler.trace(str(profile)))
+            options = jax.profiler.ProfileOptions()
+            options.python_tracer_level = 0  # it would fill the trace with the interpreter's own calls
+            stack.enter_context(jax.profiler.trace(str(profile), profiler_options=options))
+            run.note(f"Profile: open {profile.name}/plugins/profile/*/*.trace.json.gz in Perfetto (ui.perfetto.dev).")
         outcome = job.function(config, run)
     if outcome is not None and not isinstance(outcome, Outcome):
         raise TypeError(f"job {job.name!r} returned {type(outcome).__name__}, expected Outcome or None")
     return outcome
+
+
+def _note_outcome(record: Record, outcome: Outcome | None) -> None:
+    record.status = "completed"
+    if outcome is None:
+        return
+    record.outcome = asdict(outcome)
+    if not outcome.ok:
+        record.status = "failed"
+        record.error = {
+            "type": "Tolerance",
+            "message": f"{outcome.quantity}: the error is above its tolerance",
+            "got": f"{outcome.error:.6g}",
+            "expected": f"at most {outcome.tolerance:.6g}",
+            "remedy": None,
+        }
 
 
 def _note_failure(record: Record, run: Run, error: BaseException, stops: list[int]) -> None:
@@ -188,28 +203,26 @@ def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-@contextlib.contextmanager
-def _handlers(handler: Callable[[int, Any], None] | signal.Handlers) -> Iterator[None]:
-    """Signal handlers for a while; only the main thread can set them."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    former = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, old in former.items():
+class _Guard:
+    """Turns SIGINT and SIGTERM into `Stopped` while a job runs, and holds them off while its record and report are written:
+    that takes a second or two, and an impatient second Ctrl-C must not lose them. Only the main thread can set handlers.
+    """
+
+    def __init__(self) -> None:
+        self.stops: list[int] = []
+        self.finishing = False
+        self._former: dict[int, Any] = {}
+
+    def __enter__(self) -> "_Guard":
+        if threading.current_thread() is threading.main_thread():
+            self._former = {number: signal.signal(number, self._stop) for number in (signal.SIGINT, signal.SIGTERM)}
+        return self
+
+    def _stop(self, number: int, frame: Any) -> None:
+        if not self.finishing:
+            self.stops.append(number)
+            raise Stopped(number)
+
+    def __exit__(self, *exception: object) -> None:
+        for number, old in self._former.items():
             signal.signal(number, old)
-
-
-def _stoppable(stops: list[int]) -> contextlib.AbstractContextManager[None]:
-    def stop(number: int, frame: Any) -> None:
-        stops.append(number)
-        raise Stopped(number)
-
-    return _handlers(stop)
-
-
-def _shielded() -> contextlib.AbstractContextManager[None]:
-    """Writing the record and the report takes a second or two; an impatient second Ctrl-C must not lose them."""
-    return _handlers(signal.SIG_IGN)
