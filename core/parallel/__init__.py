@@ -1,1 +1,10 @@
-"""sciax.core.parallel"""
+"""One program on one to many devices and machines: JAX's runtime joins and moves, this chooses, checks and survives."""
+
+from sciax.core.parallel._environment import World as World
+from sciax.core.parallel._environment import detect as detect
+from sciax.core.parallel._initialize import DistributedError as DistributedError
+from sciax.core.parallel._initialize import beat as beat
+from sciax.core.parallel._initialize import initialize as initialize
+from sciax.core.parallel._initialize import world as world
+from sciax.core.parallel._launch import LaunchResult as LaunchResult
+from sciax.core.parallel._launch import launch as launch

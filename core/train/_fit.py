@@ -14,6 +14,7 @@ import optax
 from jaxtyping import Array, Int, Key, PyTree
 
 from sciax.core.errors import ConvergenceError, InputError
+from sciax.core.parallel._initialize import beat
 from sciax.core.train._batches import HostBatches, as_source
 from sciax.core.train._callbacks import Callback, LogTo
 from sciax.core.train._checkpoint import Checkpoints, CheckpointStore
@@ -323,6 +324,7 @@ def fit(
                     remedy="a smaller learning rate, clip=1.0, or float64; the last checkpoint is of a good step",
                     history=np.concatenate([part["loss"] for part in history]).tolist(),
                 )
+            beat(progress.step)
             if bar is not None:
                 bar.advance(done)
             for watcher in watchers:
@@ -335,9 +337,11 @@ def fit(
                 save(state)
             if not hosted:
                 length = int(np.clip(done * CHUNK_SECONDS / max(seconds, 1e-6), 1, 4 * length))
-    except KeyboardInterrupt:
-        # Between two chunks the state is whole; inside one its buffers are given away and the last checkpoint counts.
-        if store is not None and not any(leaf.is_deleted() for leaf in jax.tree.leaves(progress.state)):
+    except BaseException as error:
+        # An interrupt (Ctrl-C, a job's SIGTERM) saves. Between two chunks the state is whole; inside one its buffers are
+        # given away and the last checkpoint counts.
+        interrupted = not isinstance(error, Exception)
+        if store is not None and interrupted and not any(leaf.is_deleted() for leaf in jax.tree.leaves(progress.state)):
             save(progress.state)
         raise
     finally:
