@@ -123,7 +123,7 @@ def _helmholtz_oracle(
     for i, (n, length) in enumerate(zip(sizes, np.broadcast_to(lengths, len(axes)))):
         second = _matrix(n, length, lambda k: -(k**2))
         before, after = np.eye(math.prod(sizes[:i])), np.eye(math.prod(sizes[i + 1 :]))
-        total += np.kron(np.kron(before, second.real), after)
+        total += np.kron(np.kron(before, np.real(second)), after)
     moved = np.moveaxis(source, axes, range(len(axes)))
     # the pseudo-inverse gives the solution of zero mean
     solution = np.linalg.pinv(total - shift * np.eye(len(total)), rcond=1e-12) @ moved.reshape(len(total), -1)

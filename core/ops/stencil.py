@@ -16,6 +16,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Float, Inexact
 
 from sciax.core.errors import DTypeError, InputError, ShapeError, did_you_mean
@@ -166,7 +167,7 @@ def _difference_oracle(
     axis: int = -1,
     boundary: str = "one-sided",
     side: str = "centred",
-) -> np.ndarray:
+) -> Any:
     field = np.asarray(field)
     n = field.shape[axis]
     matrix = _dense(np.arange(n, dtype=float), order, accuracy, boundary, side, float(n))
@@ -187,7 +188,7 @@ def _stretched_oracle(
     return np.moveaxis(np.tensordot(matrix, np.asarray(field), axes=(1, axis)), 0, axis)
 
 
-def _laplacian_oracle(field: Any, spacing: Any, *, accuracy: int = 2, boundary: str = "periodic") -> np.ndarray:
+def _laplacian_oracle(field: Any, spacing: Any, *, accuracy: int = 2, boundary: str = "periodic") -> Any:
     field = np.asarray(field)
     trim = halo(2, accuracy) if boundary == "ghost" else (0, 0)
     total: Any = 0.0
@@ -356,7 +357,7 @@ def difference_stretched(
         InputError: grid not increasing or traced, period missing or too small; else as `difference`.
     """
     u, axis = _checked(field, axis, boundary, "difference_stretched")
-    if isinstance(grid, jax.core.Tracer):
+    if isinstance(grid, Tracer):
         raise InputError(
             "difference_stretched: the grid must be concrete", remedy="close over it, or mark it static under jit"
         )
