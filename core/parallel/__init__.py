@@ -8,3 +8,6 @@ from sciax.core.parallel._initialize import initialize as initialize
 from sciax.core.parallel._initialize import world as world
 from sciax.core.parallel._launch import LaunchResult as LaunchResult
 from sciax.core.parallel._launch import launch as launch
+from sciax.core.parallel._submit import Resources as Resources
+from sciax.core.parallel._submit import Submission as Submission
+from sciax.core.parallel._submit import submit as submit
