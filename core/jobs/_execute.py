@@ -37,11 +37,11 @@ def new_directory(root: Path, name: str) -> Path:
     return root / f"{name}-{datetime.now():%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
 
 
-def claim(directory: Path) -> Path:
-    """Make an empty run directory.
+def check_free(directory: Path) -> None:
+    """A run never overwrites another.
 
     Raises:
-        ConfigError: there is something in it already; a run never overwrites another.
+        ConfigError: there is something in the directory already, or it is a file.
     """
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
         raise ConfigError(
@@ -50,6 +50,11 @@ def claim(directory: Path) -> Path:
             expected="a new or empty folder",
             remedy="name another with --out, or remove it",
         )
+
+
+def claim(directory: Path) -> Path:
+    """Make an empty run directory; refuses one that is in use (`check_free`)."""
+    check_free(directory)
     directory.mkdir(parents=True, exist_ok=True)
     return directory
 

@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -99,15 +100,27 @@ def exit_code(record: Any) -> int:
 
 
 def _plan(request: Any, out: Path | None) -> None:
+    """What a run would do. The config has been checked by now, files that it names among the rest."""
     from sciax.core.jobs import _toml
-    from sciax.core.jobs._console import console, near
+    from sciax.core.jobs._console import near
+    from sciax.core.jobs._execute import check_free
 
-    console_ = console()
+    if out is not None:
+        check_free(out)
     plain = request.config.model_dump(mode="json")
     print(_toml.dumps({"job": request.job.name, "seed": request.seed, "config": plain}))
+    print(f"would run    {request.job.name}: {request.job.summary}")
+    for name, path in _paths(request.config):
+        print(f"would use    {name} = {path} ({'there' if path.exists() else 'not there yet'})")
     where = near(out) if out is not None else f"{RUNS}{os.sep}{request.job.name}-<time>-<id>"
-    console_.print(f"[bold]would run[/] {request.job.name}: {request.job.summary}")
-    console_.print(
-        f"[bold]would write[/] {where}{os.sep}: config.toml, run.json, metrics.jsonl, log.txt, outputs/, report.html"
-    )
-    console_.print(f"[bold]64-bit arrays[/] {'on' if request.job.x64 else 'off'}; nothing has been written")
+    print(f"would write  {where}{os.sep}: config.toml, run.json, metrics.jsonl, log.txt, outputs/, report.html")
+    print(f"64-bit       {'on' if request.job.x64 else 'off'}")
+    print("nothing has been written")
+
+
+def _paths(config: Any, prefix: str = "") -> Iterator[tuple[str, Path]]:
+    for name, value in config:
+        if isinstance(value, Path):
+            yield prefix + name, value
+        elif hasattr(value, "model_fields_set"):
+            yield from _paths(value, f"{prefix}{name}.")

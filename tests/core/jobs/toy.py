@@ -1,5 +1,9 @@
-"""A toy job for the tests: the square root of two by Newton's method."""
+"""Toy jobs for the tests, and a command that knows them: `python toy.py run toy.root`."""
 
+import os
+import signal
+import sys
+import time
 from typing import Literal
 
 from pydantic import Field
@@ -9,8 +13,8 @@ from sciax.core.jobs import InputFile, JobConfig, Outcome, Run, job
 
 
 class Solver(JobConfig):
-    tolerance: float = Field(1e-12, gt=0, description="stop at this step length")
-    method: Literal["newton", "secant"] = Field("newton", description="iteration")
+    tolerance: float = Field(default=1e-12, gt=0, description="stop at this step length")
+    method: Literal["newton", "secant"] = Field(default="newton", description="iteration")
 
 
 class ToyConfig(JobConfig):
@@ -50,3 +54,41 @@ def root(config: ToyConfig, run: Run) -> Outcome:
     run.dataset(xr.Dataset({"error": ("step", history), "z": ("step", [1j * h for h in history])}), "history")
     run.note("Newton's method doubles the digits in each step.")
     return Outcome("square root of two (1)", x, reference=2**0.5, source="math.sqrt")
+
+
+class TroubleConfig(JobConfig):
+    kind: Literal["bug", "tolerance", "nan", "SIGINT", "SIGTERM", "wrapped", "text", "wait", "none"] = "bug"
+    tolerance: float = 1e-3
+
+
+@job("toy.trouble", TroubleConfig, summary="Goes wrong in the way it is asked to", x64=False)
+def trouble(config: TroubleConfig, run: Run) -> Outcome | None:
+    run.metric(step=0, loss=1.0)
+    if config.kind == "bug":
+        raise ZeroDivisionError("a bug in the job")
+    if config.kind in ("SIGINT", "SIGTERM"):
+        os.kill(os.getpid(), getattr(signal, config.kind))
+        time.sleep(5)
+    if config.kind == "wrapped":  # as XLA does when a callback is interrupted
+        try:
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(5)
+        except BaseException as error:
+            raise RuntimeError("INTERNAL: callback failed") from error
+    if config.kind == "wait":
+        print("ready", flush=True)
+        for step in range(1, 600):
+            time.sleep(0.1)
+            run.metric(step=step, loss=1.0 / step)
+    if config.kind == "text":
+        return "forty-two"  # type: ignore[return-value]
+    if config.kind == "none":
+        return None
+    value = float("nan") if config.kind == "nan" else 1.1
+    return Outcome("unity (1)", value, reference=1.0, tolerance=config.tolerance)
+
+
+if __name__ == "__main__":
+    from sciax.core.jobs.cli import app
+
+    app(sys.argv[1:], prog_name="sciax")
