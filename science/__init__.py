@@ -1,1 +1,31 @@
-"""sciax.science"""
+"""Domain-neutral science: state a problem once in strong form, solve it by several methods, differentiate through any."""
+
+from sciax.science.geometry import Box as Box
+from sciax.science.geometry import Domain as Domain
+from sciax.science.geometry import Interval as Interval
+from sciax.science.geometry import Rectangle as Rectangle
+from sciax.science.mesh import Mesh as Mesh
+from sciax.science.mesh import box_mesh as box_mesh
+from sciax.science.mesh import read_mesh as read_mesh
+from sciax.science.pde import Dirichlet as Dirichlet
+from sciax.science.pde import Field as Field
+from sciax.science.pde import Initial as Initial
+from sciax.science.pde import Neumann as Neumann
+from sciax.science.pde import Normal as Normal
+from sciax.science.pde import Parameter as Parameter
+from sciax.science.pde import Periodic as Periodic
+from sciax.science.pde import Problem as Problem
+from sciax.science.pde import Robin as Robin
+from sciax.science.pde import apply as apply
+from sciax.science.pde import coordinates as coordinates
+from sciax.science.pde import div as div
+from sciax.science.pde import dot as dot
+from sciax.science.pde import dt as dt
+from sciax.science.pde import grad as grad
+from sciax.science.pde import isotropic as isotropic
+from sciax.science.pde import laplace as laplace
+from sciax.science.pde import sym as sym
+from sciax.science.pde import trace as trace
+from sciax.science.pde import transpose as transpose
+from sciax.science.solvers import compare as compare
+from sciax.science.solvers import solve as solve

@@ -1,0 +1,8 @@
+"""Where problems live: boxes with named sides, and domains given by a mesh."""
+
+from sciax.science.geometry._domain import Box as Box
+from sciax.science.geometry._domain import BoxDomain as BoxDomain
+from sciax.science.geometry._domain import Domain as Domain
+from sciax.science.geometry._domain import Interval as Interval
+from sciax.science.geometry._domain import MeshDomain as MeshDomain
+from sciax.science.geometry._domain import Rectangle as Rectangle

@@ -1,0 +1,31 @@
+"""Problems in strong form: fields, parameters, operators, equations and conditions."""
+
+from sciax.science.pde._conditions import Condition as Condition
+from sciax.science.pde._conditions import Dirichlet as Dirichlet
+from sciax.science.pde._conditions import Initial as Initial
+from sciax.science.pde._conditions import Neumann as Neumann
+from sciax.science.pde._conditions import Periodic as Periodic
+from sciax.science.pde._conditions import Robin as Robin
+from sciax.science.pde._expr import ByGroup as ByGroup
+from sciax.science.pde._expr import Env as Env
+from sciax.science.pde._expr import Equation as Equation
+from sciax.science.pde._expr import Expr as Expr
+from sciax.science.pde._expr import Field as Field
+from sciax.science.pde._expr import Normal as Normal
+from sciax.science.pde._expr import Parameter as Parameter
+from sciax.science.pde._expr import Time as Time
+from sciax.science.pde._expr import apply as apply
+from sciax.science.pde._expr import coordinates as coordinates
+from sciax.science.pde._expr import div as div
+from sciax.science.pde._expr import dot as dot
+from sciax.science.pde._expr import dt as dt
+from sciax.science.pde._expr import evaluate as evaluate
+from sciax.science.pde._expr import grad as grad
+from sciax.science.pde._expr import isotropic as isotropic
+from sciax.science.pde._expr import laplace as laplace
+from sciax.science.pde._expr import sym as sym
+from sciax.science.pde._expr import trace as trace
+from sciax.science.pde._expr import transpose as transpose
+from sciax.science.pde._problem import Problem as Problem
+from sciax.science.pde._weak import WeakForm as WeakForm
+from sciax.science.pde._weak import weak_form as weak_form

@@ -1,0 +1,183 @@
+"""From the strong to the weak form: divergences of fluxes are integrated by parts against the test function.
+
+A residual `R = s - sum of c div(F)` becomes `integral of s v + c F . grad v` minus `boundary integral of c F.n v`, and
+`c F.n` is the natural boundary quantity that Neumann and Robin conditions state. In a vector equation the gradient of a scalar
+field is a flux too (`grad p = div(p I)`), which gives flow problems their traction `nu du/dn - p n`.
+"""
+
+from dataclasses import dataclass
+
+import jax.numpy as jnp
+import numpy as np
+
+from sciax.core.errors import UnsupportedError
+from sciax.science.pde._expr import (
+    Add,
+    ByGroup,
+    Constant,
+    Coordinate,
+    Div,
+    Env,
+    Equation,
+    Expr,
+    Field,
+    Function,
+    Grad,
+    Mul,
+    Parameter,
+    degree,
+    evaluate,
+    fields_of,
+    walk,
+)
+
+
+@dataclass(frozen=True)
+class WeakForm:
+    """`integral of source * v + flux : grad v`, before boundary terms.
+
+    Attributes:
+        test: the field whose equation this is.
+        source: terms that multiply the test function.
+        flux: terms that multiply its gradient (the sign of `natural` taken in).
+        sign: `natural flux = sign * (flux . n)`, +1: conditions speak of `k du/dn` whichever way the equation was signed.
+        linear: whether both are at most linear in the fields.
+    """
+
+    test: Field
+    source: tuple[Expr, ...]
+    flux: tuple[Expr, ...]
+    sign: float
+    linear: bool
+
+    @property
+    def second_order(self) -> bool:
+        return bool(self.flux)
+
+    def reacts(self) -> bool:
+        """Whether the field itself, not only its gradient, appears in the source: then a constant is not in the kernel."""
+        return any(_bare(term, self.test.name) for term in self.source)
+
+    def symmetric(self) -> bool:
+        """Whether the matrix is certainly symmetric: fluxes of the gradient only, sources of the value only."""
+        fluxes = all(not _bare(term, self.test.name) for term in self.flux)
+        sources = all(not any(isinstance(n, Grad | Div) and fields_of(n) for n in walk(term)) for term in self.source)
+        matrix = any(type(n).__name__ == "MatMul" for term in self.flux for n in walk(term))
+        return self.linear and fluxes and sources and not matrix
+
+    def evaluate(self, env: Env, shape: tuple[int, ...], dim: int):
+        """(source, flux) at a point, of shapes `shape` and `shape + (dim,)`."""
+        dtype = env.x.dtype
+        source, flux = jnp.zeros(shape, dtype), jnp.zeros((*shape, dim), dtype)
+        for term in self.source:
+            source = source + _fit(evaluate(term, env), shape, term)
+        for term in self.flux:
+            flux = flux + _fit(evaluate(term, env), (*shape, dim), term)
+        return source, flux
+
+
+def _fit(value, shape, term):
+    if jnp.shape(value) in ((), shape):
+        return value
+    from sciax.core.errors import ShapeError
+
+    raise ShapeError(
+        f"the term {term!r} does not fit its equation", got=jnp.shape(value), expected=shape, remedy="check vectors and scalars"
+    )
+
+
+def _bare(expr: Expr, name: str) -> bool:
+    """Whether the field appears other than under a gradient or divergence."""
+    if isinstance(expr, Field):
+        return expr.name == name
+    if isinstance(expr, Grad | Div) and isinstance(expr.args[0], Field):
+        return False
+    return any(_bare(a, name) for a in expr.args)
+
+
+def _by_parts(node: Expr, test: Field) -> bool:
+    if isinstance(node, Div):
+        return any(isinstance(n, Grad) and fields_of(n) for n in walk(node.args[0]))
+    # the gradient of a scalar field in a vector equation
+    return (
+        isinstance(node, Grad)
+        and test.components is not None
+        and isinstance(node.args[0], Field)
+        and node.args[0].components is None
+    )
+
+
+def _holds(expr: Expr, test: Field) -> bool:
+    return _by_parts(expr, test) or any(_holds(a, test) for a in expr.args)
+
+
+def _terms(expr: Expr, factors: tuple[Expr, ...], test: Field):
+    """(factors, node) for each term: products are distributed only over sums that hold something to integrate by parts."""
+    if isinstance(expr, Add):
+        for arg in expr.args:
+            yield from _terms(arg, factors, test)
+    elif isinstance(expr, Mul):
+        holding = [a for a in expr.args if _holds(a, test)]
+        if len(holding) == 1:
+            others = tuple(a for a in expr.args if a is not holding[0])
+            yield from _terms(holding[0], factors + others, test)
+        else:
+            yield factors, expr
+    else:
+        yield factors, expr
+
+
+def _spatial(expr: Expr) -> bool:
+    return any(isinstance(n, Function | Coordinate | ByGroup | Field) or (isinstance(n, Parameter) and n.on)
+               for n in walk(expr))  # fmt: skip
+
+
+def _number(factors) -> float:
+    out = 1.0
+    for factor in factors:
+        if isinstance(factor, Constant):
+            try:
+                out *= float(np.sign(np.real(np.asarray(factor.value))))
+            except Exception:  # a traced constant: its sign is not known, and taken as positive
+                continue
+    return out
+
+
+def weak_form(equation: Equation, test: Field) -> WeakForm:
+    """The weak form of one equation, tested with `test`.
+
+    Raises:
+        UnsupportedError: a coefficient that varies in space outside a divergence, where by-parts would differentiate it.
+    """
+    source, flux, signs = [], [], []
+    for factors, node in _terms(equation.residual, (), test):
+        if not _by_parts(node, test):
+            source.append(Mul((*factors, node)) if factors else node)
+            continue
+        varying = [f for f in factors if _spatial(f)]
+        if varying:
+            raise UnsupportedError(
+                f"{node!r} is multiplied by {varying[0]!r}, which varies in space",
+                remedy="divide the equation by it, or take it inside the divergence",
+            )
+        inner = node.args[0]
+        if isinstance(node, Grad):
+            from sciax.science.pde._expr import _identity_like, apply
+
+            inner = Mul((inner, apply(_identity_like, Grad((test,)))))
+        else:
+            signs.append(-_number(factors))
+        flux.append(Mul((Constant(-1.0), *factors, inner)))
+    if _holds_second_order_left(source):
+        raise UnsupportedError(
+            f"second derivatives of {test!r} remain in {equation!r}", remedy="write them as div(flux): div(k * grad(u))"
+        )
+    if len(set(signs)) > 1:
+        raise UnsupportedError(f"divergence terms of opposite sign in {equation!r}", remedy="join them in one div(...)")
+    linear = all(degree(term) <= 1 for term in (*source, *flux))
+    return WeakForm(test, tuple(source), tuple(flux), signs[0] if signs else 1.0, linear)
+
+
+def _holds_second_order_left(source) -> bool:
+    return any(isinstance(n, Div) and any(isinstance(m, Grad) and fields_of(m) for m in walk(n.args[0]))
+               for term in source for n in walk(term))  # fmt: skip

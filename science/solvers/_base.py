@@ -1,0 +1,105 @@
+"""The table of methods and the one entry, `solve`."""
+
+import importlib
+from typing import Any
+
+from sciax.core.errors import InputError, UnsupportedError, did_you_mean
+from sciax.science.pde import Problem
+
+# One line a method: its name, and the class that implements it.
+METHODS: dict[str, str] = {
+    "fem": "sciax.science.solvers.fem._method:Fem",
+}
+
+
+class Method:
+    """Interface of a method family.
+
+    A subclass states its options as keyword arguments of `__init__` with defaults, refuses what it cannot do in `refuses`, and
+    solves in `solve`. It is made once for a problem and a set of options, and kept: `solve` is called with problems that differ
+    only in parameter values.
+    """
+
+    name: str
+
+    @classmethod
+    def refuses(cls, problem: Problem) -> str | None:
+        """Why this method cannot solve the problem; None if it can."""
+        raise NotImplementedError
+
+    def __init__(self, problem: Problem, **options: Any):
+        raise NotImplementedError
+
+    def solve(self, problem: Problem) -> Any:
+        raise NotImplementedError
+
+
+def method_class(name: str) -> type[Method]:
+    if name not in METHODS:
+        raise InputError(f"unknown method {name!r}", remedy=did_you_mean(name, METHODS))
+    module, _, attribute = METHODS[name].partition(":")
+    return getattr(importlib.import_module(module), attribute)
+
+
+def solve(problem: Problem, method: str = "fem", **options: Any) -> Any:
+    """Solve a problem.
+
+    What depends only on the problem's structure (mesh, sparsity, compiled programs) is kept with the problem and shared by
+    all its `with_` copies, so solving again with other parameter values is fast. Differentiable in parameters, coefficients,
+    sources and boundary values.
+
+    Args:
+        problem: the problem.
+        method: a key of `METHODS`.
+        options: of that method; an unknown one is refused.
+
+    Returns:
+        A solution: call it at points, `to_xarray()`, `plot()`, `integrate()`, and more by method.
+
+    Raises:
+        UnsupportedError: the method cannot do this; the message names one that can.
+        InputError: unknown method or option, missing or contradictory conditions.
+        SingularError, ConvergenceError: no unique solution; an iteration that stopped short.
+    """
+    chosen = method_class(method)
+    reason = chosen.refuses(problem)
+    if reason is not None:
+        others = [name for name in METHODS if name != method and method_class(name).refuses(problem) is None]
+        remedy = f"solve(problem, method={others[0]!r}) can" if others else "no method of this version can"
+        raise UnsupportedError(f"method {method!r} cannot solve this problem: {reason}", remedy=remedy)
+    import inspect
+
+    known = [n for n, p in inspect.signature(chosen.__init__).parameters.items() if n not in ("self", "problem")]
+    for name in options:
+        if name not in known:
+            raise InputError(f"method {method!r} has no option {name!r}", remedy=did_you_mean(name, known))
+    key = (method, _key(options), _structure(problem))
+    prepared = problem.cache.get(key)
+    if prepared is None:
+        prepared = problem.cache[key] = chosen(problem, **options)
+    return prepared.solve(problem)
+
+
+def _key(options: dict[str, Any]):
+    return tuple(sorted((name, _hashable(value)) for name, value in options.items()))
+
+
+def _hashable(value: Any):
+    if isinstance(value, dict):
+        return _key(value)
+    try:
+        hash(value)
+    except TypeError:
+        import numpy as np
+
+        array = np.asarray(value)
+        return array.dtype.str, array.shape, array.tobytes()
+    return value
+
+
+def _structure(problem: Problem):
+    """What of the parameter values is compiled in: functions and mappings, and whether 64-bit arrays are on."""
+    from sciax.core import x64_enabled
+
+    fixed = {n: id(v) for n, v in problem.values.items() if callable(v) or isinstance(v, dict)}
+    return x64_enabled(), tuple(sorted(fixed.items()))

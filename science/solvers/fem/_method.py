@@ -1,0 +1,563 @@
+"""The finite element method: set-up of a problem on a mesh, assembly, and the solve with its adjoint."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from sciax.core import default_float, require_dtype
+from sciax.core.errors import ConvergenceError, InputError, SciaxError, SingularError, UnsupportedError, did_you_mean
+from sciax.core.ops.sparse import assemble, checked, pattern, raise_for, solve_with_info
+from sciax.science.pde import ByGroup, Dirichlet, Env, Neumann, Periodic, Problem, Robin, evaluate, weak_form
+from sciax.science.pde._expr import Constant, Expr, Function, as_expr, fields_of, walk
+from sciax.science.solvers._base import Method
+from sciax.science.solvers.fem._assembly import (
+    Layout,
+    block,
+    cell_integrand,
+    facet_integrand,
+    gather,
+    over_points,
+    stack_basis,
+)
+from sciax.science.solvers.fem._space import Numbering, Patch
+
+SOLVERS = ("direct", "amg", "cg", "gmres", "bicgstab")
+
+
+class Fem(Method):
+    """Continuous Lagrange elements P_k / Q_k on the cells of the domain's mesh.
+
+    Args:
+        order: polynomial degree, 1 to 3; or a mapping from field name. A field that only enforces a constraint (the pressure
+            of a flow) takes one less, the Taylor-Hood pair.
+        solver: "direct" (SuperLU), "amg" (conjugate gradients or GMRES with algebraic multigrid; extra `mesh`), or "cg",
+            "gmres", "bicgstab" with Jacobi.
+        tol: relative residual of the linear iteration, and of Newton.
+        quadrature: degree of the quadrature rule; 2 * order unless given.
+        size, cells, kind: how to mesh the domain.
+        dtype: of unknowns and coefficients; JAX's default float.
+        newton: iterations allowed for a nonlinear problem.
+        start: coefficients to start Newton from (those of another solution).
+    """
+
+    name = "fem"
+
+    @classmethod
+    def refuses(cls, problem: Problem) -> str | None:
+        if problem.of_kind(Periodic):
+            return "it has no periodic conditions"
+        if problem.transient:
+            return "it has no time stepping for this problem"
+        try:
+            forms = [weak_form(e, f) for e, f in zip(problem.equations, problem.fields)]
+        except UnsupportedError as error:
+            return error.message
+        if not any(form.second_order for form in forms):
+            return "no equation has a flux: continuous elements are unstable for purely first-order problems"
+        return None
+
+    def __init__(
+        self,
+        problem: Problem,
+        *,
+        order: int | dict[str, int] = 1,
+        solver: str = "direct",
+        tol: float | None = None,
+        quadrature: int | None = None,
+        size: float | None = None,
+        cells: Any = None,
+        kind: str | None = None,
+        dtype: Any = None,
+        newton: int = 25,
+        start: Any = None,
+    ):
+        if solver not in SOLVERS:
+            raise InputError(f"unknown linear solver {solver!r}", remedy=did_you_mean(solver, SOLVERS))
+        self.dtype = require_dtype(dtype, "solve(method='fem')") if dtype is not None else default_float()
+        self.solver, self.tol, self.newton, self.start = solver, tol, newton, start
+        self.parameters = problem.parameters
+        self.compiled = self._fixed_values(problem)
+        given = {k: v for k, v in {"size": size, "cells": cells, "kind": kind}.items() if v is not None}
+        self.mesh = mesh = problem.domain.mesh(**given)
+        self.forms = tuple(weak_form(e, f) for e, f in zip(problem.equations, problem.fields))
+        self.linear = all(form.linear for form in self.forms)
+        orders = self._orders(problem, order)
+        degree = quadrature if quadrature is not None else 2 * max(orders)
+        numbers = [Numbering.of(mesh, k) for k in orders]
+        self.layout = Layout(problem.fields, tuple(orders), tuple(n.count for n in numbers))
+        self.numbers = numbers
+        self._check_groups(problem)
+        self.degree = degree
+        self._integrand = cell_integrand(self.layout, self.forms, mesh.dim)
+        self.patch = Patch.cells(mesh, degree)
+        self._natural = self._natural_parts(problem, degree)
+        self._essential(problem)
+        self._build_pattern()
+        self._jit_assemble = jax.jit(self._assemble, static_argnames=("matrix",))
+        self._jit_newton = jax.jit(self._newton)
+
+    # -- set-up ------------------------------------------------------------------------------------------------------
+
+    def _orders(self, problem: Problem, order) -> list[int]:
+        if isinstance(order, dict):
+            for name in order:
+                if name not in [f.name for f in problem.fields]:
+                    raise InputError(f"order for an unknown field {name!r}", remedy=did_you_mean(name, [f.name for f in problem.fields]))
+            orders = [int(order.get(f.name, 1)) for f in problem.fields]
+        else:
+            orders = [int(order) - (0 if form.second_order else 1) for form in self.forms]
+        if min(orders) < 1 or max(orders) > 3:
+            mixed = any(not form.second_order for form in self.forms)
+            raise UnsupportedError(
+                "element orders 1 to 3 are offered", got=dict(zip((f.name for f in problem.fields), orders)),
+                remedy="order=2 for a mixed problem (quadratic velocity, linear pressure)" if mixed else "order=1, 2 or 3",
+            )  # fmt: skip
+        return orders
+
+    def _check_groups(self, problem: Problem) -> None:
+        mesh = self.mesh
+        exprs = problem.expressions() + [as_expr(v) for v in problem.values.values() if isinstance(v, dict)]
+        for node in (n for e in exprs for n in walk(e) if isinstance(n, ByGroup)):
+            count = np.zeros(len(mesh.cells), dtype=int)
+            for name in node.values:
+                count[mesh.region(name)] += 1
+            if (count > 1).any():
+                raise InputError(f"{node!r}: {int((count > 1).sum())} cells are in two of these groups")
+            if node.default is None and (count == 0).any():
+                raise InputError(
+                    f"{node!r}: {int((count == 0).sum())} cells are in none of these groups",
+                    remedy=f"add 'default', or the missing group: {', '.join(set(mesh.cell_groups) - set(node.values)) or 'none'}",
+                )
+        self.group_names = sorted({name for e in exprs for n in walk(e) if isinstance(n, ByGroup) for name in n.values})
+        self.indicators = {}
+        for name in self.group_names:
+            member = np.zeros(len(mesh.cells))
+            member[mesh.region(name)] = 1.0
+            self.indicators[name] = member
+
+    def facets_of(self, part: Any) -> np.ndarray:
+        if callable(part):
+            centres = self.mesh.facet_centres[self.mesh.exterior]
+            inside = np.asarray(jax.vmap(part)(jnp.asarray(centres)))
+            found = self.mesh.exterior[inside.astype(bool)]
+            if len(found) == 0:
+                raise InputError("no boundary facet lies where the condition's function is true", got=part)
+            return found
+        names = (part,) if isinstance(part, str) else part
+        return np.unique(np.concatenate([self.mesh.boundary(name) for name in names]))
+
+    def _natural_parts(self, problem: Problem, degree: int):
+        mesh, parts = self.mesh, []
+        covered = {}
+        for condition in problem.conditions:
+            if not isinstance(condition, Dirichlet | Neumann | Robin):
+                continue
+            facets = self.facets_of(condition.on)
+            k = self.layout.index(condition.field.name)
+            components = range(condition.field.size) if condition.component is None else [condition.component]
+            for c in components:
+                for f in facets:
+                    covered.setdefault((k, c), {}).setdefault(int(f), []).append(condition)
+            if isinstance(condition, Dirichlet):
+                continue
+            inside = facets[mesh.facet_cells[facets, 1] >= 0]
+            if len(inside):
+                raise UnsupportedError(
+                    f"{condition!r}: {len(inside)} of its facets lie inside the domain", remedy="use a group of the boundary"
+                )
+            form = self.forms[k]
+            if not form.second_order:
+                raise InputError(f"{condition!r}: the equation of {condition.field!r} has no flux")
+            parts.append((condition, k, Patch.on_facets(mesh, facets, degree)))
+        self._check_covered(covered)
+        return parts
+
+    def _check_covered(self, covered) -> None:
+        mesh = self.mesh
+        for k, (field, form) in enumerate(zip(self.layout.fields, self.forms)):
+            if not form.second_order:
+                continue
+            for c in range(field.size):
+                seen = covered.get((k, c), {})
+                label = field.name if field.components is None else f"{field.name}[{c}]"
+                bare = np.setdiff1d(mesh.exterior, np.fromiter(seen, dtype=np.int64, count=len(seen)))
+                if len(bare):
+                    named = [n for n, rows in mesh.facet_groups.items() if np.isin(rows, bare).any()]
+                    rest = len(bare) - len(np.intersect1d(bare, np.concatenate([mesh.facet_groups[n] for n in named]) if named else []))
+                    where = ", ".join(map(repr, named)) + (f" and {rest} facets in no group" if rest else "")
+                    raise InputError(
+                        f"{label} has no condition on a part of the boundary",
+                        got=f"{len(bare)} of {len(mesh.exterior)} boundary facets without one: {where}",
+                        remedy=f"state it: Neumann({field.name}, 0, on=...) for an insulated or free part"
+                        + (", with a function of x as `on` for facets in no group" if rest else ""),
+                    )
+                for f, conditions in seen.items():
+                    essential = [isinstance(x, Dirichlet) for x in conditions]
+                    if any(essential) and not all(essential):
+                        raise InputError(
+                            f"{label} has contradictory conditions at {mesh.facet_centres[f]}",
+                            got=" and ".join(map(repr, conditions)),
+                            expected="either a value or a flux",
+                        )
+
+    def _essential(self, problem: Problem) -> None:
+        layout = self.layout
+        self.essential = []
+        fixed = np.zeros(layout.size, dtype=bool)
+        for condition in problem.of_kind(Dirichlet):
+            k = layout.index(condition.field.name)
+            nodes = np.unique(self.numbers[k].facets(self.facets_of(condition.on)))
+            components = range(condition.field.size) if condition.component is None else (condition.component,)
+            rows = np.stack([layout.unknowns(k, nodes, c) for c in components], axis=1)
+            fixed[rows] = True
+            self.essential.append((condition, self.numbers[k].points[nodes], rows))
+        self.free = np.flatnonzero(~fixed)
+        self.fixed = fixed
+        if len(self.free) == 0:
+            raise InputError("every unknown is fixed by a boundary condition", remedy="use a finer mesh")
+        for k, form in enumerate(self.forms):
+            name = form.test.name
+            held = fixed[layout.offsets[k] : layout.offsets[k + 1]].any()
+            robin = any(isinstance(c, Robin) and c.field.name == name for c in problem.conditions)
+            if form.second_order and form.linear and not (held or robin or form.reacts()):
+                raise SingularError(
+                    f"{name} is determined only up to a constant: flux conditions everywhere and no reaction term",
+                    remedy=f"fix its value somewhere (Dirichlet on a part, or a term eps*{name})",
+                )
+        self._pin_pressure()
+
+    def _pin_pressure(self) -> None:
+        """A constraint field (pressure) whose velocity is given all around is free by a constant: one value is pinned."""
+        self.pinned: list[int] = []
+        for k, form in enumerate(self.forms):
+            if form.second_order or form.reacts() or self.fixed[self.layout.offsets[k] : self.layout.offsets[k + 1]].any():
+                continue
+            partners = [j for j, other in enumerate(self.forms) if other.second_order and form.test in
+                        [f for term in other.flux for f in fields_of(term)]]  # fmt: skip
+            if not partners:
+                continue
+            free_boundary = False
+            for j in partners:
+                rows = self.numbers[j].facets(self.mesh.exterior)
+                for c in range(self.layout.fields[j].size):
+                    free_boundary |= not self.fixed[self.layout.unknowns(j, rows, c)].all()
+            if not free_boundary:
+                self.fixed[self.layout.offsets[k]] = True
+                self.pinned.append(self.layout.offsets[k])
+        self.free = np.flatnonzero(~self.fixed)
+
+    def _build_pattern(self) -> None:
+        layout, dtype = self.layout, self.dtype
+        reduced = np.full(layout.size, -1, dtype=np.int64)
+        reduced[self.free] = np.arange(len(self.free))
+        self.pairs = [(i, j) for i, form in enumerate(self.forms) for j, g in enumerate(layout.fields)
+                      if any(g.name == f.name for term in (*form.source, *form.flux) for f in fields_of(term))]  # fmt: skip
+        nodes = [n.cells.T for n in self.numbers]
+        rows, cols = [], []
+
+        def add(i, j, a, b):
+            for c in range(layout.fields[i].size):
+                for d in range(layout.fields[j].size):
+                    row, col = reduced[layout.unknowns(i, a, c)], reduced[layout.unknowns(j, b, d)]
+                    shape = (len(a), len(b), a.shape[1])
+                    rows.append(np.broadcast_to(row[:, None], shape).ravel())
+                    cols.append(np.broadcast_to(col[None], shape).ravel())
+
+        for i, j in self.pairs:
+            add(i, j, nodes[i], nodes[j])
+        boundary_nodes = []
+        for condition, k, patch in self._natural:
+            at = self.numbers[k].facets(patch.facets).T
+            boundary_nodes.append(at)
+            if isinstance(condition, Robin):
+                add(k, k, at, at)
+        points = np.concatenate([np.repeat(n.points, f.size, axis=0) for n, f in zip(self.numbers, layout.fields)])
+        self.pattern, slots = pattern(
+            np.concatenate(rows), np.concatenate(cols), (len(self.free),) * 2, coordinates=points[self.free]
+        )
+        # Arrays that the compiled programs take as arguments, so that they are not constants in them.
+        with jax.ensure_compile_time_eval():
+            self.arrays = {
+                "cell": {"x": jnp.asarray(self.patch.x, dtype), "inverse": jnp.asarray(self.patch.inverse, dtype),
+                         "measure": jnp.asarray(self.patch.measure, dtype),
+                         "groups": {n: jnp.asarray(v, dtype) for n, v in self.indicators.items()}},
+                "nodes": [jnp.asarray(n, jnp.int32) for n in nodes],
+                "facet": [{"x": jnp.asarray(p.x, dtype), "normal": jnp.asarray(p.normal, dtype), "measure": jnp.asarray(p.measure, dtype),
+                           "groups": {n: jnp.asarray(v[p.cell], dtype) for n, v in self.indicators.items()}} for _, _, p in self._natural],
+                "facet_nodes": [jnp.asarray(n, jnp.int32) for n in boundary_nodes],
+                "essential": [(jnp.asarray(x, dtype), jnp.asarray(r, jnp.int32)) for _, x, r in self.essential],
+                "slots": slots, "free": jnp.asarray(self.free, jnp.int32),
+            }  # fmt: skip
+
+    # -- evaluation --------------------------------------------------------------------------------------------------
+
+    def values_of(self, problem: Problem) -> dict[str, Any]:
+        """The array-valued parameters of a problem, as a pytree; functions and mappings are compiled in."""
+        out = {}
+        for name in problem.parameters:
+            value = problem.value(name)
+            if isinstance(value, Expr | dict) or callable(value):
+                continue
+            out[name] = jnp.asarray(value, None if _is_complex(value) else self.dtype)
+        return out
+
+    def _fixed_values(self, problem: Problem) -> dict[str, Any]:
+        return {n: v for n in problem.parameters if isinstance(v := problem.value(n), Expr | dict) or callable(v)}
+
+    def _samples(self, values, patch: Patch, arrays) -> tuple[dict, dict]:
+        """Parameters that lie on the mesh, as [q, m] at a patch's points; and the other values."""
+        samples, plain = {}, {}
+        for name, value in values.items():
+            on = self.parameters[name].on
+            if on is None:
+                plain[name] = value
+                continue
+            q, m = patch.measure.shape
+            if on == "cells":
+                self._expect(name, value, (len(self.mesh.cells),), "a value a cell")
+                samples[name] = jnp.broadcast_to(value[patch.cell], (q, m))
+            elif on == "points":
+                self._expect(name, value, (len(self.mesh.points),), "a value a mesh point")
+                shape, _ = patch.basis(1)
+                numbering = Numbering.of(self.mesh, 1)
+                back = np.empty(numbering.count, dtype=np.int64)
+                where = numbering.vertex_unknowns
+                back[where[where >= 0]] = np.flatnonzero(where >= 0)
+                samples[name] = jnp.asarray(shape, value.dtype) @ value[back[patch.unknowns(1).T]]
+            elif patch.facets is None:
+                self._expect(name, value, (q, m), "a value a quadrature point and cell")
+                samples[name] = value
+        return samples, plain
+
+    def _expect(self, name, value, shape, what):
+        if value.shape != shape:
+            raise InputError(f"parameter {name!r} on the mesh has the wrong shape", got=value.shape, expected=f"{shape}: {what}")
+
+    def _lift(self, arrays, values, t):
+        """The vector of unknowns with boundary values set and zero elsewhere."""
+        out = jnp.zeros(self.layout.size, self.dtype)
+        for (condition, _, _), (x, rows) in zip(self.essential, arrays["essential"]):
+            plain = {n: v for n, v in values.items() if not isinstance(v, jax.Array) or self.parameters[n].on is None}
+            at = jax.vmap(lambda p, c=condition: jnp.broadcast_to(evaluate(c.value, Env(p, values=plain, t=t)), (rows.shape[1],)))(x)
+            out = out.at[rows].set(at)
+        return out
+
+    def _assemble(self, arrays, values, vector, previous=None, rate_scale=None, t=None, *, matrix: bool = True):
+        """Residual on the free unknowns, and matrix data, at the state `vector`.
+
+        `previous` and `rate_scale` make the rate `rate_scale * (vector - previous)` for a time step.
+        """
+        layout, dim, dtype = self.layout, self.mesh.dim, self.dtype
+        values = {**values, **self.compiled}
+        tables = [stack_basis(*self.patch.basis(k)) for k in layout.orders]
+        z = self._at_points(arrays["nodes"], tables, vector)
+        rate = None if previous is None else rate_scale * (z - self._at_points(arrays["nodes"], tables, previous))[:, 0]
+        arrayed = {n: v for n, v in values.items() if n not in self.compiled}
+        samples, plain = self._samples(arrayed, self.patch, arrays)
+        plain.update(self.compiled)
+        cell = dict(arrays["cell"])
+        q = self.patch.measure.shape[0]
+        cell["inverse"] = jnp.broadcast_to(cell["inverse"], (dim, dim, q, cell["inverse"].shape[-1]))
+        cell["samples"] = samples
+        inner = {"x": -1, "inverse": -1, "measure": -1, "groups": None, "samples": -1}
+        outer = {**inner, "groups": -1}
+        rate_axis = None if rate is None else -1
+        axes = [(-1, rate_axis, inner, None, None), (-1, rate_axis, outer, None, None)]
+        w = over_points(self._integrand, axes)(z, rate, cell, plain, t)
+        residual = jnp.zeros(layout.size, dtype)
+        for k, field in enumerate(layout.fields):
+            rows = w[layout.starts[k] : layout.starts[k + 1]]
+            table = jnp.asarray(tables[k].transpose(2, 1, 0).reshape(tables[k].shape[2], -1), dtype)
+            local = jnp.stack([table @ rows[c].reshape(table.shape[1], -1) for c in range(field.size)], axis=1)
+            residual = residual.at[self._global(arrays["nodes"][k], k)].add(local)
+        data = []
+        if matrix:
+            scale = rate_scale if rate is not None else None
+
+            def linearised(z, rate, point, values, t):
+                def along(direction):
+                    moved = None if rate is None else scale * direction[:, 0]
+                    if rate is None:
+                        return jax.jvp(lambda a: self._integrand(a, None, point, values, t), (z,), (direction,))[1]
+                    return jax.jvp(lambda a, b: self._integrand(a, b, point, values, t), (z, rate), (direction, moved))[1]
+
+                basis = jnp.eye(z.size, dtype=z.dtype).reshape(z.size, *z.shape)
+                return jax.vmap(along, out_axes=-1)(basis).reshape(*z.shape, *z.shape)
+
+            d = over_points(linearised, axes)(z, rate, cell, plain, t)
+            for i, j in self.pairs:
+                for c in range(layout.fields[i].size):
+                    for e in range(layout.fields[j].size):
+                        part = d[layout.starts[i] + c, :, layout.starts[j] + e]
+                        data.append(block(tables[i], tables[j], part).reshape(-1))
+        for index, (condition, k, patch) in enumerate(self._natural):
+            facet = dict(arrays["facet"][index])
+            at = arrays["facet_nodes"][index]
+            facet_samples, facet_plain = self._samples(arrayed, patch, arrays)
+            facet["samples"] = facet_samples
+            facet_plain.update(self.compiled)
+            table = patch.basis(layout.orders[k])[0]
+            field = layout.fields[k]
+            local = jnp.tensordot(jnp.asarray(table, dtype), gather(layout, k, at, vector), axes=(1, 0))
+            z = jnp.zeros((layout.starts[-1], *local.shape[::2]), dtype)
+            z = z.at[layout.starts[k] : layout.starts[k + 1]].set(jnp.moveaxis(local, 1, 0))
+            function = facet_integrand(
+                layout, k, condition.component, self.forms[k].sign, getattr(condition, "coefficient", None), condition.value, dim
+            )
+            inner = {"x": -1, "normal": -1, "measure": -1, "groups": None, "samples": -1}
+            axes = [(-1, inner, None, None), (-1, {**inner, "groups": -1}, None, None)]
+            w = over_points(function, axes)(z, facet, facet_plain, t)
+            local = jnp.tensordot(jnp.asarray(table, dtype), w, axes=(0, 1))  # n, components, m
+            residual = residual.at[self._global(at, k)].add(local)
+            if matrix and isinstance(condition, Robin):
+                span = slice(layout.starts[k], layout.starts[k + 1])
+
+                def robin(z, point, values, t, function=function, span=span):
+                    return jax.jacfwd(lambda mine: function(z.at[span].set(mine), point, values, t))(z[span])
+
+                d = over_points(robin, axes)(z, facet, facet_plain, t)
+                test = table[:, None, :]
+                for c in range(field.size):
+                    for e in range(field.size):
+                        data.append(block(test, test, d[c, e][None, None]).reshape(-1))
+        free = residual[arrays["free"]]
+        if not matrix:
+            return free, None
+        return free, assemble(jnp.concatenate(data), arrays["slots"], nnz=self.pattern.nnz)
+
+    def _at_points(self, nodes, tables, vector):
+        """z [components, 1 + dim, q, m]."""
+        parts = []
+        for k, table in enumerate(tables):
+            flat = jnp.asarray(table.reshape(-1, table.shape[2]), self.dtype)
+            local = gather(self.layout, k, nodes[k], vector)  # n, c, m
+            at = jnp.tensordot(flat, local, axes=(1, 0)).reshape(table.shape[0], table.shape[1], *local.shape[1:])
+            parts.append(jnp.moveaxis(at, (0, 1, 2), (2, 1, 0)))
+        return jnp.concatenate(parts)
+
+    def _global(self, nodes, k: int):
+        """[n, components, m] numbers of unknowns."""
+        field = self.layout.fields[k]
+        return self.layout.offsets[k] + nodes[:, None, :] * field.size + jnp.arange(field.size)[None, :, None]
+
+    # -- solving -----------------------------------------------------------------------------------------------------
+
+    def linear_solve(self, data, b):
+        symmetric = all(form.symmetric() for form in self.forms) and len(self.forms) == 1
+        if self.solver == "direct":
+            return solve_with_info(data, b, pattern=self.pattern, definite=symmetric)
+        if self.solver == "amg":
+            method = "cg" if symmetric else "gmres"
+            return solve_with_info(
+                data, b, pattern=self.pattern, method=method, preconditioner="amg", definite=symmetric, tol=self.tol
+            )
+        return solve_with_info(data, b, pattern=self.pattern, method=self.solver, preconditioner="jacobi", tol=self.tol)
+
+    def solve(self, problem: Problem):
+        from sciax.science.solvers.fem._solution import FemSolution
+
+        values = self.values_of(problem)
+        try:
+            vector, info = self._solve(values)
+        except SciaxError as error:
+            self._diagnose(problem, values, error)
+            raise
+        return FemSolution(problem, self, vector, info, values)
+
+    def _solve(self, values):
+        lift = self._lift(self.arrays, {**values, **self.compiled}, None)
+        if self.linear:
+            residual, data = self._jit_assemble(self.arrays, values, lift)
+            step, info = self.linear_solve(data, -residual)
+            step = checked(step, info, "finite elements")
+            return lift.at[self.arrays["free"]].add(step), info
+        start = lift
+        if self.start is not None:
+            start = jnp.where(jnp.asarray(self.fixed), lift, jnp.asarray(self.start, self.dtype))
+        held = jax.lax.stop_gradient((values, start))
+        vector, info, history = self._jit_newton(self.arrays, *held)
+        self._check_newton(info, history)
+        # One more step, differentiated through: exact first derivatives by the implicit function theorem.
+        vector = jnp.where(jnp.asarray(self.fixed), lift, jax.lax.stop_gradient(vector))
+        residual, data = self._jit_assemble(self.arrays, values, vector)
+        step, last = self.linear_solve(data, -residual)
+        step = checked(step, last, "finite elements (Newton)")
+        return vector.at[self.arrays["free"]].add(step), info
+
+    def _newton(self, arrays, values, start):
+        """Newton with a backtracking line search on the residual's norm; everything inside one compiled loop."""
+        tol = self.tol or (1e-10 if self.dtype == np.float64 else 1e-5)
+        free = arrays["free"]
+
+        def norm(vector):
+            return jnp.linalg.norm(self._assemble(arrays, values, vector, matrix=False)[0])
+
+        first = norm(start)
+
+        def go_on(state):
+            _, size, count, history, status = state
+            return (size > tol * jnp.maximum(first, 1e-3)) & (count < self.newton) & (status == 0)
+
+        def step(state):
+            vector, size, count, history, _ = state
+            residual, data = self._assemble(arrays, values, vector)
+            delta, info = self.linear_solve(data, -residual)
+
+            def worse(search):
+                factor, trial = search
+                return (norm(vector.at[free].add(factor * delta)) > (1 - 1e-4 * factor) * size) & (trial < 10)
+
+            factor, _ = jax.lax.while_loop(worse, lambda s: (s[0] / 2, s[1] + 1), (jnp.ones((), vector.dtype), 0))
+            vector = vector.at[free].add(factor * delta)
+            size = norm(vector)
+            return vector, size, count + 1, history.at[count + 1].set(size), jnp.asarray(info.status, jnp.int32)
+
+        history = jnp.full(self.newton + 1, jnp.nan, self.dtype).at[0].set(first)
+        state = (start, first, jnp.int32(0), history, jnp.int32(0))
+        vector, size, count, history, status = jax.lax.while_loop(go_on, step, state)
+        from sciax.core.ops.sparse import SolveInfo
+
+        reached = size <= tol * jnp.maximum(first, 1e-3)
+        code = jnp.where(status != 0, status, jnp.where(reached, 0, 2)).astype(jnp.int32)
+        return vector, SolveInfo(count, size / jnp.maximum(first, 1e-3), code), history
+
+    def _check_newton(self, info, history) -> None:
+        if isinstance(info.status, jax.core.Tracer):
+            checked(info.residual, info, "Newton's method")
+            return
+        if int(info.status) == 2:
+            steps = [float(h) for h in np.asarray(history) if np.isfinite(h)]
+            raise ConvergenceError(
+                "Newton's method did not converge",
+                history=steps,
+                got=f"residual {steps[-1]:.2e} after {int(info.iterations)} iterations, from {steps[0]:.2e}",
+                remedy="start from the solution of an easier problem (start=other.coefficients), or allow more (newton=...)",
+            )
+        raise_for(info, "Newton's method")
+
+    def _diagnose(self, problem: Problem, values, error: SciaxError) -> None:
+        """Name the coefficient that is not finite, if that is why a solve failed."""
+        x = jnp.asarray(self.patch.x.reshape(self.mesh.dim, -1).T[:20000], self.dtype)
+        for name, value in values.items():
+            if not bool(jnp.isfinite(jax.lax.stop_gradient(value)).all()):
+                raise InputError(f"parameter {name!r} has a value that is not finite", remedy="look for NaN or infinity") from error
+        for expr in problem.expressions():
+            for node in walk(expr):
+                if isinstance(node, Constant) and not bool(jnp.isfinite(jnp.asarray(node.value)).all()):
+                    raise InputError(f"a coefficient is not finite: {node!r}", got=repr(expr)) from error
+                if isinstance(node, Function):
+                    at = jax.vmap(lambda p, n=node: jnp.asarray(n.function(p)))(x)
+                    bad = ~np.isfinite(np.asarray(at)).reshape(len(x), -1).all(axis=1)
+                    if bad.any():
+                        raise InputError(
+                            f"the function {node.name!r} is not finite on the domain",
+                            got=f"{int(bad.sum())} of {len(x)} points, the first at {np.asarray(x)[bad][0]}",
+                        ) from error
+
+
+def _is_complex(value: Any) -> bool:
+    return np.iscomplexobj(value)
+
+
