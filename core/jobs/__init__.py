@@ -10,14 +10,42 @@ A job is a config class and a function, registered by name:
 
 `sciax run quantum.vqe --set steps=20` runs it into a directory of its own; `run_job("quantum.vqe", {"steps": 20}, out=folder)`
 does the same from Python.
+
+The names below load on first use: the command line lives in this package, and `sciax --help` need not wait for pydantic.
 """
 
-from sciax.core.jobs._config import InputFile as InputFile
-from sciax.core.jobs._config import JobConfig as JobConfig
-from sciax.core.jobs._execute import run_job as run_job
-from sciax.core.jobs._outcome import Outcome as Outcome
-from sciax.core.jobs._record import Record as Record
-from sciax.core.jobs._registry import Job as Job
-from sciax.core.jobs._registry import job as job
-from sciax.core.jobs._registry import registry as registry
-from sciax.core.jobs._run import Run as Run
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sciax.core.jobs._config import InputFile as InputFile
+    from sciax.core.jobs._config import JobConfig as JobConfig
+    from sciax.core.jobs._execute import run_job as run_job
+    from sciax.core.jobs._outcome import Outcome as Outcome
+    from sciax.core.jobs._record import Record as Record
+    from sciax.core.jobs._registry import Job as Job
+    from sciax.core.jobs._registry import job as job
+    from sciax.core.jobs._registry import registry as registry
+    from sciax.core.jobs._run import Run as Run
+
+_HOME = {
+    "InputFile": "_config",
+    "Job": "_registry",
+    "JobConfig": "_config",
+    "Outcome": "_outcome",
+    "Record": "_record",
+    "Run": "_run",
+    "job": "_registry",
+    "registry": "_registry",
+    "run_job": "_execute",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOME])
