@@ -2,12 +2,17 @@
 
 from sciax.core.parallel._environment import World as World
 from sciax.core.parallel._environment import detect as detect
+from sciax.core.parallel._hlo import Collective as Collective
+from sciax.core.parallel._hlo import collectives as collectives
 from sciax.core.parallel._initialize import DistributedError as DistributedError
 from sciax.core.parallel._initialize import beat as beat
 from sciax.core.parallel._initialize import initialize as initialize
 from sciax.core.parallel._initialize import world as world
 from sciax.core.parallel._launch import LaunchResult as LaunchResult
 from sciax.core.parallel._launch import launch as launch
+from sciax.core.parallel._mesh import make_mesh as make_mesh
+from sciax.core.parallel._plan import Plan as Plan
+from sciax.core.parallel._plan import data_parallel as data_parallel
 from sciax.core.parallel._submit import Resources as Resources
 from sciax.core.parallel._submit import Submission as Submission
 from sciax.core.parallel._submit import submit as submit

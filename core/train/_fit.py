@@ -45,6 +45,10 @@ class Placement(Protocol):
         """The batch, split as the plan has it, inside the compiled loop."""
         ...
 
+    def constrain_gradients(self, grads: PyTree) -> PyTree:
+        """The gradients, where the optimiser wants them, inside the compiled loop."""
+        ...
+
 
 @dataclass(frozen=True)
 class Evaluation:
@@ -131,8 +135,10 @@ def _make_chunk(step, source, plan: Placement | None):
             else:
                 batch, cache = drawn.take(cache, state.step, step_key)
             if plan is not None:
-                batch, state = plan.constrain_batch(batch), plan.constrain(state)
+                batch = plan.constrain_batch(batch)
             state, metrics = step(state, batch, step_key)
+            if plan is not None:
+                state = plan.constrain(state)
             log = {name: log[name].at[i].set(value) for name, value in metrics.items()}
             return i + 1, state, cache, log
 
@@ -242,7 +248,8 @@ def fit(
             watcher.restore(memory)
         progress.step, progress.state = int(state.step), state
 
-    step = make_step(static, loss, optimizer, accumulate=accumulate, ema_decay=ema)
+    placed = {} if plan is None else {"constrain_gradients": plan.constrain_gradients}
+    step = make_step(static, loss, optimizer, accumulate=accumulate, ema_decay=ema, **placed)
     chunk = jax.jit(_make_chunk(step, source, plan), donate_argnums=(0,))
     hosted = isinstance(source, HostBatches)
     device_data = None if hosted else eqx.filter(source, eqx.is_array)

@@ -59,10 +59,12 @@ def make_step(
     *,
     accumulate: int = 1,
     ema_decay: float | None = None,
+    constrain_gradients: Callable[[PyTree], PyTree] = lambda grads: grads,
 ) -> Callable[[TrainState, Batch, Key[Array, ""]], tuple[TrainState, dict[str, Array]]]:
     """`step(state, batch, key) -> (state, metrics)`; metrics hold "loss", "grad_norm" and what the loss returns.
 
     With `accumulate = k` the gradient is the mean over k equal parts of the batch, computed one after another.
+    `constrain_gradients` says where a plan wants them (sharding constraints).
     A step whose loss or gradient is not finite leaves the parameters as they were and clears `state.ok`.
     """
 
@@ -97,6 +99,7 @@ def make_step(
         (value, extra), grads = accumulated(state.params, batch, key)
         # JAX's convention for complex parameters: the gradient's conjugate points downhill.
         grads = jax.tree.map(lambda leaf: leaf.conj() if jnp.iscomplexobj(leaf) else leaf, grads)
+        grads = constrain_gradients(grads)
         keywords = (
             {"value": value, "grad": grads, "value_fn": lambda params: objective(params, batch, key)[0]}
             if extra_args
