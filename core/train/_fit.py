@@ -135,7 +135,8 @@ def _make_chunk(step, source, plan: Placement | None):
             else:
                 batch, cache = drawn.take(cache, state.step, step_key)
             if plan is not None:
-                batch = plan.constrain_batch(batch)
+                # At both ends: XLA would else carry the state through the loop in a place of its own choice.
+                batch, state = plan.constrain_batch(batch), plan.constrain(state)
             state, metrics = step(state, batch, step_key)
             if plan is not None:
                 state = plan.constrain(state)
@@ -144,7 +145,7 @@ def _make_chunk(step, source, plan: Placement | None):
 
         cache = None if hosted else drawn.begin(state.step)
         done, state, _, log = jax.lax.while_loop(go_on, body, (jnp.zeros((), jnp.int32), state, cache, log))
-        return state, log, done
+        return (state if plan is None else plan.constrain(state)), log, done
 
     return chunk
 
