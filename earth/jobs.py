@@ -1,1 +1,67 @@
 """Jobs of sciax.earth."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from sciax.core.jobs import JobConfig, Outcome, Run, job
+
+
+class ForecastConfig(JobConfig):
+    """Settings of earth.forecast."""
+
+    source: str = Field(
+        "sample",
+        description='analyses: a NetCDF, GRIB or Zarr path; "sample" (six-hourly NCEP temperature over North America, from '
+        'the package hvsampledata); "generated" (a global flow made by the project\'s own model)',
+    )
+    model: Literal["auto", "barotropic", "persistence", "damped_persistence", "climatology"] = Field(
+        "auto",
+        description="forecast model; auto: barotropic where there is global geopotential, else damped persistence",
+    )
+    channel: str = Field(
+        "", description="field to forecast, as z@500 or t2m; empty: what the model is bound to, or all"
+    )
+    steps: int = Field(6, gt=0, description="forecast steps")
+    step_hours: float | None = Field(None, description="hours in a step; default: the source's time step")
+    members: int = Field(1, gt=0, description="ensemble members")
+    start: str = Field(
+        "", description="initial time; empty: the first time, or the middle of the source for fitted models"
+    )
+    regrid: Literal["none", "bilinear", "conservative", "spectral"] = Field(
+        "none", description="regridding before the model"
+    )
+    truncation: int = Field(42, gt=1, description="truncation of spectral models and of the regridding target")
+    baselines: tuple[str, ...] = Field((), description="baselines; empty: all that can be fitted to the source")
+
+
+@job("earth.forecast", ForecastConfig, summary="A weather forecast from file to verification", tour=True)
+def forecast(config: ForecastConfig, run: Run) -> Outcome:
+    """Open, check, forecast, write CF NetCDF, verify against baselines, draw."""
+    from pathlib import Path
+
+    from sciax.earth import samples
+    from sciax.earth._jobs import forecast_job
+
+    if config.source in ("sample", "generated"):
+        source, note = samples.load(config.source, seed=run.seed)
+        run.note(note)
+    else:
+        source = run.input(Path(config.source))
+    return forecast_job(config, run, source)
+
+
+class WavesConfig(JobConfig):
+    """Settings of earth.waves."""
+
+    truncation: int = Field(21, ge=6, description="triangular truncation")
+    days: float = Field(4.0, gt=0, description="length of the run")
+    step_minutes: float = Field(20.0, gt=0, description="time step")
+
+
+@job("earth.waves", WavesConfig, summary="A Rossby-Haurwitz wave against its exact phase speed", tour=True)
+def waves(config: WavesConfig, run: Run) -> Outcome:
+    """The wavenumber-4 wave of Haurwitz (1940) moves at an exactly known rate in the barotropic vorticity equation."""
+    from sciax.earth._jobs import waves_job
+
+    return waves_job(config, run)

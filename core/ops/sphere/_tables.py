@@ -6,6 +6,7 @@ Orthonormal coefficients (Edmonds without sign) are sqrt(4 pi) times these.
 """
 
 from functools import lru_cache
+from itertools import pairwise
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -159,7 +160,7 @@ def _blocks(mmax: int) -> tuple[tuple[int, int], ...]:
     """Cuts of the orders: a few, since each costs a matrix product's start and saves part of the triangle."""
     count = 1 if mmax < 48 else 2 if mmax < 96 else 4
     cuts = np.linspace(0, mmax + 1, count + 1).astype(int)
-    return tuple((int(a), int(b)) for a, b in zip(cuts[:-1], cuts[1:]))
+    return tuple((int(a), int(b)) for a, b in pairwise(cuts))
 
 
 def _pack(grid, truncation, lmax, blocks, table, projection, vector) -> SphereTables:

@@ -62,9 +62,7 @@ def synthesis_with(c, t: SphereTables, even, odd):
         for table, start, out in ((p_even, 0, north_even), (p_odd, 1, north_odd)):
             rows = parts[:, first:last, start:used:2]
             out.append(
-                lax.dot_general(
-                    rows, table.astype(real), (((2,), (1,)), ((1,), (0,))), precision=lax.Precision.HIGHEST
-                )
+                lax.dot_general(rows, table.astype(real), (((2,), (1,)), ((1,), (0,))), precision=lax.Precision.HIGHEST)
             )  # (m, batch * 2, k)
     ev, od = jnp.concatenate(north_even), jnp.concatenate(north_odd)
     south = (ev - od)[..., ::-1]

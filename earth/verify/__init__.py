@@ -1,0 +1,29 @@
+"""Verification: scores of forecasts and ensembles, events in space, significance, score cards."""
+
+from sciax.earth.verify._bootstrap import Difference as Difference
+from sciax.earth.verify._bootstrap import block_bootstrap as block_bootstrap
+from sciax.earth.verify._deterministic import acc as acc
+from sciax.earth.verify._deterministic import bias as bias
+from sciax.earth.verify._deterministic import mae as mae
+from sciax.earth.verify._deterministic import mse as mse
+from sciax.earth.verify._deterministic import region as region
+from sciax.earth.verify._deterministic import rmse as rmse
+from sciax.earth.verify._deterministic import weighted_mean as weighted_mean
+from sciax.earth.verify._deterministic import wind_vector_rmse as wind_vector_rmse
+from sciax.earth.verify._deterministic import zonal_power_spectrum as zonal_power_spectrum
+from sciax.earth.verify._ensemble import brier as brier
+from sciax.earth.verify._ensemble import crps as crps
+from sciax.earth.verify._ensemble import exceedance as exceedance
+from sciax.earth.verify._ensemble import rank_histogram as rank_histogram
+from sciax.earth.verify._ensemble import reliability as reliability
+from sciax.earth.verify._ensemble import spread as spread
+from sciax.earth.verify._ensemble import spread_skill_ratio as spread_skill_ratio
+from sciax.earth.verify._ensemble import variance as variance
+from sciax.earth.verify._scorecard import Scores as Scores
+from sciax.earth.verify._scorecard import score_models as score_models
+from sciax.earth.verify._spatial import contingency as contingency
+from sciax.earth.verify._spatial import csi as csi
+from sciax.earth.verify._spatial import ets as ets
+from sciax.earth.verify._spatial import far as far
+from sciax.earth.verify._spatial import fss as fss
+from sciax.earth.verify._spatial import pod as pod
