@@ -1,1 +1,35 @@
-"""sciax.elec"""
+"""Electromagnetics with exact gradients: FDTD scenes, sources, monitors, results."""
+
+from sciax.elec import analytic as analytic
+from sciax.elec._boundaries import PML as PML
+from sciax.elec._boundaries import Bloch as Bloch
+from sciax.elec._boundaries import Boundaries as Boundaries
+from sciax.elec._constants import C0 as C0
+from sciax.elec._constants import EPS0 as EPS0
+from sciax.elec._constants import MU0 as MU0
+from sciax.elec._constants import Z0 as Z0
+from sciax.elec._grid import Grid as Grid
+from sciax.elec._media import PEC as PEC
+from sciax.elec._media import Debye as Debye
+from sciax.elec._media import Density as Density
+from sciax.elec._media import Drude as Drude
+from sciax.elec._media import Lorentz as Lorentz
+from sciax.elec._media import Medium as Medium
+from sciax.elec._monitors import FieldMonitor as FieldMonitor
+from sciax.elec._monitors import FluxMonitor as FluxMonitor
+from sciax.elec._monitors import Probe as Probe
+from sciax.elec._result import Result as Result
+from sciax.elec._scene import Scene as Scene
+from sciax.elec._scene import Structure as Structure
+from sciax.elec._shapes import Box as Box
+from sciax.elec._shapes import Cylinder as Cylinder
+from sciax.elec._shapes import Polygon as Polygon
+from sciax.elec._shapes import Sphere as Sphere
+from sciax.elec._shapes import ring as ring
+from sciax.elec._simulation import Simulation as Simulation
+from sciax.elec._sources import Dipole as Dipole
+from sciax.elec._sources import PlaneWave as PlaneWave
+from sciax.elec._waveforms import ContinuousWave as ContinuousWave
+from sciax.elec._waveforms import GaussianPulse as GaussianPulse
+from sciax.elec._waveforms import Ricker as Ricker
+from sciax.elec._waveforms import Sampled as Sampled

@@ -1,0 +1,271 @@
+"""What monitors cut out of the fields at every step, and how raw blocks become fields at common points."""
+
+from dataclasses import dataclass, field
+
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from sciax.core.ops.yee import State
+from sciax.elec._constants import AXES, COMPONENTS, Z0
+from sciax.elec._lattice import Lattice
+from sciax.elec._scene import Scene
+
+
+def block(array, lo, hi, wrap):
+    """array[lo:hi] along three axes; lo may be -1 and hi n + 1: beyond the edge the field wraps or is zero."""
+    for a in range(3):
+        n = array.shape[a]
+        if n == 1:
+            continue
+        s, e = max(lo[a], 0), min(hi[a], n)
+        part = lax.slice_in_dim(array, s, e, axis=a)
+        pads = [(0, 0, 0)] * 3
+        before, after = s - lo[a], hi[a] - e
+        if wrap[a] is None:
+            pads[a] = (before, after, 0)
+            array = lax.pad(part, jnp.zeros((), array.dtype), pads) if before or after else part
+            continue
+        pieces = [part]
+        if before:
+            pieces.insert(0, lax.slice_in_dim(array, n - before, n, axis=a) / jnp.asarray(wrap[a], array.dtype))
+        if after:
+            pieces.append(lax.slice_in_dim(array, 0, after, axis=a) * jnp.asarray(wrap[a], array.dtype))
+        array = jnp.concatenate(pieces, axis=a) if len(pieces) > 1 else part
+    return array
+
+
+def component_of(state: State, name: str):
+    return (state.e if name[0] == "e" else state.h)["xyz".index(name[1])]
+
+
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """One set of raw blocks accumulated in the frequency domain."""
+
+    frequencies: np.ndarray
+    lo: dict[str, tuple[int, int, int]]
+    hi: dict[str, tuple[int, int, int]]
+
+    def zeros(self, dtype) -> dict:
+        kind = jnp.result_type(dtype, jnp.complex64)
+        return {
+            c: jnp.zeros((self.frequencies.size, *(h - l for l, h in zip(self.lo[c], self.hi[c]))), kind)
+            for c in self.lo
+        }
+
+    def phasors(self, steps: int, dt: float, dtype, offset: float) -> np.ndarray:
+        """exp(+i w t) dt at the times of E (offset 1) or H (offset 1/2), in float64 on the host."""
+        t = (np.arange(steps) + offset) * dt
+        return (dt * np.exp(2j * np.pi * np.outer(t, self.frequencies))).astype(jnp.result_type(dtype, jnp.complex64))
+
+    def add(self, acc: dict, state: State, phasor_e, phasor_h, wrap) -> dict:
+        out = {}
+        for name, a in acc.items():
+            f = block(component_of(state, name), self.lo[name], self.hi[name], wrap)
+            p = phasor_e if name[0] == "e" else phasor_h
+            out[name] = a + p[:, None, None, None] * f
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class Region:
+    """A box of cells, and the raw blocks that give fields at their centres."""
+
+    start: tuple[int, int, int]
+    stop: tuple[int, int, int]
+    blocks: Blocks
+    coordinates: tuple[np.ndarray, ...]
+
+    def centred(self, raw: dict) -> dict:
+        """Fields at cell centres, H in A/m."""
+        out = {}
+        for name, f in raw.items():
+            c = "xyz".index(name[1])
+            for a in range(3):
+                on_node = (c != a) == (name[0] == "e")
+                n = self.stop[a] - self.start[a]
+                if f.shape[a + 1] == 1 and n == 1:
+                    continue
+                left = lax.slice_in_dim(f, 0, n, axis=a + 1)
+                f = 0.5 * (left + lax.slice_in_dim(f, 1, n + 1, axis=a + 1)) if on_node else left
+            out[name] = f if name[0] == "e" else f / Z0
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class Surface:
+    """A rectangle of cell faces across `axis` at node `index`; outward normal `sign`."""
+
+    axis: int
+    index: int
+    sign: float
+    start: tuple[int, int, int]
+    stop: tuple[int, int, int]
+    blocks: Blocks
+    left_weight: float  # of the half node before the plane
+    coordinates: tuple[np.ndarray, ...]  # of face centres
+    area: np.ndarray  # (nx, ny, nz) with 1 along `axis`; absent axes count 1 m
+
+    def tangential(self, raw: dict) -> dict:
+        """Tangential E and H (A/m) at face centres, each (frequency, nx, ny, nz)."""
+        out = {}
+        for name, f in raw.items():
+            c = "xyz".index(name[1])
+            for a in range(3):
+                if f.shape[a + 1] == 1:
+                    continue
+                if a == self.axis:  # only H has two layers here
+                    w = self.left_weight
+                    f = w * lax.slice_in_dim(f, 0, 1, axis=a + 1) + (1 - w) * lax.slice_in_dim(f, 1, 2, axis=a + 1)
+                    continue
+                n = self.stop[a] - self.start[a]
+                on_node = (c != a) == (name[0] == "e")
+                left = lax.slice_in_dim(f, 0, n, axis=a + 1)
+                f = 0.5 * (left + lax.slice_in_dim(f, 1, n + 1, axis=a + 1)) if on_node else left
+            out[name] = f if name[0] == "e" else f / Z0
+        return out
+
+    def flux(self, raw: dict):
+        """Re int E x H* . n dA for each frequency."""
+        t = self.tangential(raw)
+        b, c = AXES[(self.axis + 1) % 3], AXES[(self.axis + 2) % 3]
+        density = 0.0
+        if f"e{b}" in t and f"h{c}" in t:
+            density = density + jnp.real(t[f"e{b}"] * jnp.conj(t[f"h{c}"]))
+        if f"e{c}" in t and f"h{b}" in t:
+            density = density - jnp.real(t[f"e{c}"] * jnp.conj(t[f"h{b}"]))
+        real = jnp.real(next(iter(t.values()))).dtype
+        return self.sign * jnp.sum(density * jnp.asarray(self.area, real), axis=(1, 2, 3))
+
+
+def cell_range(scene: Scene, axis: int, center: float, size) -> tuple[int, int]:
+    """Cells whose centres lie in [center - size/2, center + size/2]; at least the one that holds the centre."""
+    edges = scene.grid.edges[axis]
+    if edges is None:
+        return 0, 1
+    n = edges.size - 1
+    if size is None:
+        return 0, n
+    mids = scene.grid.centers(axis)
+    tiny = 1e-6 * np.diff(edges).min()
+    inside = np.nonzero((mids >= center - size / 2 - tiny) & (mids <= center + size / 2 + tiny))[0]
+    if inside.size:
+        return int(inside[0]), int(inside[-1]) + 1
+    i = int(np.clip(np.searchsorted(edges, center, side="right") - 1, 0, n - 1))
+    return i, i + 1
+
+
+def region(scene: Scene, lat: Lattice, monitor) -> Region:
+    start, stop = zip(*(cell_range(scene, a, monitor.center[a], monitor.size[a]) for a in range(3)))
+    lo = {c: start for c in monitor.components}
+    hi = {
+        c: tuple(s + (1 if scene.grid.edges[a] is not None else 0) for a, s in enumerate(stop))
+        for c in monitor.components
+    }
+    coordinates = tuple(scene.grid.centers(a)[start[a] : stop[a]] for a in range(3))
+    return Region(start, stop, Blocks(monitor.frequencies, lo, hi), coordinates)
+
+
+def surface(scene: Scene, lat: Lattice, frequencies, axis: int, index: int, sign: float, start, stop) -> Surface:
+    """Plan of one face."""
+    lo, hi = {}, {}
+    for name in COMPONENTS:
+        c = "xyz".index(name[1])
+        on = lat.active_e[c] if name[0] == "e" else lat.active_h[c]
+        if c == axis or not on:
+            continue
+        low, high = [], []
+        for a in range(3):
+            absent = scene.grid.edges[a] is None
+            if a == axis:
+                low.append(index if name[0] == "e" else index - 1)
+                high.append(index + 1)
+            else:
+                low.append(start[a])
+                high.append(stop[a] + (0 if absent else 1))
+        lo[name], hi[name] = tuple(low), tuple(high)
+    d = scene.grid.steps(axis)
+    n = d.size
+    before, after = d[(index - 1) % n], d[index % n]
+    area = np.ones((1, 1, 1))
+    coordinates = []
+    for a in range(3):
+        if a == axis:
+            coordinates.append(
+                lat.nodes[a][index : index + 1] if index < lat.nodes[a].size else scene.grid.edges[a][-1:]
+            )
+            continue
+        coordinates.append(scene.grid.centers(a)[start[a] : stop[a]])
+        if scene.grid.edges[a] is not None:
+            area = area * scene.grid.steps(a)[start[a] : stop[a]].reshape([-1 if b == a else 1 for b in range(3)])
+    return Surface(
+        axis,
+        index,
+        sign,
+        tuple(start),
+        tuple(stop),
+        Blocks(frequencies, lo, hi),
+        after / (before + after),
+        tuple(coordinates),
+        area,
+    )
+
+
+def surfaces(scene: Scene, lat: Lattice, monitor) -> tuple[Surface, ...]:
+    """The face of a plane monitor, or the faces of a box."""
+    cells = [cell_range(scene, a, monitor.center[a], monitor.size[a]) for a in range(3)]
+    start, stop = [list(v) for v in zip(*cells)]
+    if monitor.normal != "box":
+        a = AXES.index(monitor.normal)
+        edges = scene.grid.edges[a]
+        index = int(np.argmin(np.abs(edges - monitor.center[a])))
+        return (surface(scene, lat, monitor.frequencies, a, index, 1.0, start, stop),)
+    out = []
+    for a in scene.grid.active_axes:
+        for index, sign in ((start[a], -1.0), (stop[a], 1.0)):
+            out.append(surface(scene, lat, monitor.frequencies, a, index, sign, start, stop))
+    return tuple(out)
+
+
+@dataclass(frozen=True, eq=False)
+class PointPlan:
+    """Linear interpolation of components at a point."""
+
+    components: tuple[str, ...]
+    starts: dict[str, tuple[int, int, int]] = field(default_factory=dict)
+    weights: dict[str, np.ndarray] = field(default_factory=dict)
+
+    def read(self, state: State) -> dict:
+        out = {}
+        for name in self.components:
+            f, w = component_of(state, name), self.weights[name]
+            part = lax.slice(f, self.starts[name], [s + m for s, m in zip(self.starts[name], w.shape)])
+            value = jnp.sum(part * jnp.asarray(w, jnp.real(part).dtype))
+            out[name] = value if name[0] == "e" else value / Z0
+        return out
+
+
+def point(scene: Scene, lat: Lattice, probe) -> PointPlan:
+    from sciax.core.errors import InputError
+
+    starts, all_weights = {}, {}
+    for name in probe.components:
+        kind, c = name[0], "xyz".index(name[1])
+        if not (lat.active_e if kind == "e" else lat.active_h)[c]:
+            raise InputError(
+                f"monitor {probe.name!r}: no source of this scene excites {name!r}",
+                expected=[n for i, n in enumerate(COMPONENTS) if (lat.active_e + lat.active_h)[i]],
+            )
+        start, w = [], np.ones((1, 1, 1))
+        for a in range(3):
+            p = lat.coordinate(kind, c, a)
+            if p.size == 1:
+                start.append(0)
+                continue
+            i = int(np.clip(np.searchsorted(p, probe.position[a], side="right") - 1, 0, p.size - 2))
+            u = (probe.position[a] - p[i]) / (p[i + 1] - p[i])
+            start.append(i)
+            w = w * np.array([1 - u, u]).reshape([-1 if b == a else 1 for b in range(3)])
+        starts[name], all_weights[name] = tuple(start), w
+    return PointPlan(probe.components, starts, all_weights)

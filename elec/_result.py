@@ -1,0 +1,159 @@
+"""What a run returns: raw arrays that gradients pass through, and labelled data on request."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+
+from sciax.core.errors import InputError, did_you_mean
+from sciax.elec._constants import AXES, Z0
+from sciax.elec._monitors import FieldMonitor, FluxMonitor, Probe
+
+UNITS = {"e": "V m-1", "h": "A m-1"}
+
+
+class Result(eqx.Module):
+    """Records of a run.
+
+    `result.flux("out")`, `result.field("plane", "ez")` and `result.signal("probe", "ez")` are plain arrays, so objectives
+    and gradients are made of them; `result["out"]` is the same as labelled xarray data, `dataset()` all of it.
+    """
+
+    raw: dict  # name -> blocks, list of blocks, or time series
+    final: Any  # State after the last step
+    plan: Any = eqx.field(static=True)
+
+    def _monitor(self, name: str, kinds: tuple):
+        known = {m.name: m for m in self.plan.scene.monitors}
+        if name not in known:
+            raise InputError(f"no monitor named {name!r}", remedy=did_you_mean(name, known))
+        if not isinstance(known[name], kinds):
+            raise InputError(
+                f"monitor {name!r} is a {type(known[name]).__name__}", expected=" or ".join(k.__name__ for k in kinds)
+            )
+        return known[name]
+
+    def signal(self, name: str, component: str):
+        """Time series of a probe, E at (n + 1) dt, H at (n + 1/2) dt."""
+        m = self._monitor(name, (Probe,))
+        if component not in m.components:
+            raise InputError(
+                f"probe {name!r} does not record {component!r}", remedy=did_you_mean(component, m.components)
+            )
+        return self.raw[name][component]
+
+    def fields(self, name: str) -> dict:
+        """Components of a field monitor at cell centres, (frequency, nx, ny, nz)."""
+        self._monitor(name, (FieldMonitor,))
+        return self.plan.monitors[name].centred(self.raw[name])
+
+    def field(self, name: str, component: str):
+        """One component of a field monitor."""
+        m = self._monitor(name, (FieldMonitor,))
+        if component not in m.components:
+            raise InputError(
+                f"monitor {name!r} does not record {component!r}", remedy=did_you_mean(component, m.components)
+            )
+        return self.fields(name)[component]
+
+    def flux(self, name: str):
+        """Spectral energy flux of a flux monitor, one value a frequency."""
+        self._monitor(name, (FluxMonitor,))
+        faces = self.plan.monitors[name]
+        return sum(face.flux(raw) for face, raw in zip(faces, self.raw[name]))
+
+    def time(self, component: str = "ez") -> np.ndarray:
+        """Times of a probe's samples (s)."""
+        return (np.arange(self.plan.steps) + (1.0 if component[0] == "e" else 0.5)) * self.plan.scene.dt
+
+    def spectrum(self, source: str, frequencies) -> np.ndarray:
+        """Fourier transform of a source's waveform (s), for normalising."""
+        from sciax.elec._scene import find
+
+        s = find(self.plan.scene.sources, source, "source")
+        t = (np.arange(self.plan.steps) + 0.5) * self.plan.scene.dt
+        w = np.asarray(s.waveform(t), np.float64)
+        return self.plan.scene.dt * np.exp(2j * np.pi * np.outer(np.atleast_1d(frequencies), t)) @ w
+
+    def incident(self, source: str, frequencies, params: dict | None = None) -> np.ndarray:
+        """Spectrum (V s/m) of a plane wave's electric field where its total-field box begins, as the grid carries it."""
+        return self._incident(source, frequencies, params)[0]
+
+    def incident_power(self, source: str, frequencies, params: dict | None = None) -> np.ndarray:
+        """Spectral energy flux (J/(Hz m2)) of the incident plane wave by the formula of the flux monitors.
+
+        Ratios of fluxes to it keep the balance R + T = 1 of the grid.
+        """
+        e, h = self._incident(source, frequencies, params)
+        return np.abs(np.real(e * np.conj(h))) / Z0
+
+    def _incident(self, source, frequencies, params):
+        from sciax.elec._params import apply
+        from sciax.elec._prepare import incident_signals
+        from sciax.elec._scene import find
+
+        scene = apply(self.plan.scene, params or {})
+        wave = find(scene.sources, source, "source")
+        n = np.arange(self.plan.steps)
+        out = []
+        for signal, late in zip(incident_signals(wave, scene, self.plan.lattice), (0.0, 0.5)):
+            turn = np.exp(2j * np.pi * np.outer(np.atleast_1d(frequencies), (n + late) * scene.dt))
+            out.append(scene.dt * turn @ np.asarray(signal, np.float64))
+        return out
+
+    def __getitem__(self, name: str) -> xr.Dataset:
+        m = self._monitor(name, (Probe, FieldMonitor, FluxMonitor))
+        if isinstance(m, Probe):
+            data = {}
+            for c in m.components:
+                data[c] = xr.DataArray(
+                    np.asarray(self.raw[name][c]),
+                    dims=(f"time_{c[0]}",),
+                    attrs={"units": UNITS[c[0]], "long_name": f"{c} at {name}"},
+                    coords={f"time_{c[0]}": (f"time_{c[0]}", self.time(c), {"units": "s"})},
+                )
+            return xr.Dataset(data)
+        frequency = ("frequency", m.frequencies, {"units": "Hz"})
+        if isinstance(m, FluxMonitor):
+            flux = xr.DataArray(
+                np.asarray(self.flux(name)),
+                dims="frequency",
+                attrs={"units": "J Hz-1", "long_name": "spectral energy flux"},
+            )
+            return xr.Dataset({"flux": flux}, coords={"frequency": frequency})
+        region = self.plan.monitors[name]
+        coords = {a: (a, p, {"units": "m", "axis": a.upper()}) for a, p in zip(AXES, region.coordinates)}
+        data = {}
+        for c, f in self.fields(name).items():
+            data[c] = xr.DataArray(
+                np.asarray(f),
+                dims=("frequency", *AXES),
+                attrs={"units": f"{UNITS[c[0]]} s", "long_name": f"spectral {c}"},
+            )
+        return xr.Dataset(data, coords={"frequency": frequency, **coords})
+
+    def dataset(self) -> xr.Dataset:
+        """Everything as one dataset of real variables (complex ones split into _re and _im), ready for NetCDF."""
+        merged = {}
+        for m in self.plan.scene.monitors:
+            if not isinstance(m, Probe | FieldMonitor | FluxMonitor):
+                continue
+            ds = self[m.name]
+            ds = ds.rename({d: f"{m.name}_{d}" for d in ds.dims})
+            for key, v in ds.data_vars.items():
+                for part, values in (("_re", v.real), ("_im", v.imag)) if np.iscomplexobj(v.values) else (("", v),):
+                    merged[f"{m.name}_{key}{part}"] = values.assign_attrs(v.attrs)
+        return xr.Dataset(
+            merged, attrs={"Conventions": "CF-1.11", "title": "sciax FDTD run", "time_step_s": self.plan.scene.dt}
+        )
+
+    def check(self) -> None:
+        """Raises if any record is not finite."""
+        for leaf in jax.tree.leaves(self.raw):
+            if not bool(jnp.all(jnp.isfinite(leaf))):
+                from sciax.core.errors import ConvergenceError
+
+                raise ConvergenceError("the recorded fields are not finite")

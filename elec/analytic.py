@@ -1,0 +1,121 @@
+"""Exact solutions in NumPy, for checking and for reference lines in plots.
+
+Time dependence exp(-i w t): a lossy index has a positive imaginary part.
+"""
+
+import numpy as np
+from scipy import optimize, special
+
+from sciax.core.errors import InputError
+
+
+def cylinder_scattering(index: complex, size: float, component: str = "ez") -> float:
+    """Scattering efficiency (per diameter) of an infinite cylinder at normal incidence.
+
+    Args:
+        index: refractive index relative to the surroundings.
+        size: 2 pi radius / wavelength in the surroundings.
+        component: "ez" (E along the cylinder) or "hz".
+
+    Source: C. F. Bohren, D. R. Huffman, Absorption and Scattering of Light by Small Particles (1983), section 8.4.
+    """
+    top = int(size + 4 * size ** (1 / 3) + 12)
+    m = np.arange(-top, top + 1)
+    n, x = index, size
+    j, h, jp, hp = special.jv(m, x), special.hankel1(m, x), special.jvp(m, x), special.h1vp(m, x)
+    ji, jip = special.jv(m, n * x), special.jvp(m, n * x)
+    if component == "ez":
+        a = (n * jip * j - ji * jp) / (n * jip * h - ji * hp)
+    elif component == "hz":
+        a = (jip * j - n * ji * jp) / (jip * h - n * ji * hp)
+    else:
+        raise InputError("component is 'ez' or 'hz'", got=component)
+    return float(2 / x * np.sum(np.abs(a) ** 2))
+
+
+def sphere_scattering(index: complex, size: float) -> tuple[float, float, float]:
+    """Mie efficiencies (extinction, scattering, backscattering) of a sphere; arguments as `cylinder_scattering`.
+
+    Source: Bohren and Huffman (1983), chapter 4 (logarithmic derivative by downward recurrence).
+    """
+    top = int(size + 4 * size ** (1 / 3) + 12)
+    n = np.arange(1, top + 1)
+    z = index * size
+    start = int(max(top, abs(z)) + 16)
+    d = np.zeros(start + 1, complex)
+    for i in range(start, 0, -1):
+        d[i - 1] = i / z - 1.0 / (d[i] + i / z)
+    orders = np.arange(top + 1)
+    psi = size * special.spherical_jn(orders, size)
+    xi = psi + 1j * size * special.spherical_yn(orders, size)
+    d = d[1 : top + 1]
+    electric, magnetic = d / index + n / size, d * index + n / size
+    a = (electric * psi[1:] - psi[:-1]) / (electric * xi[1:] - xi[:-1])
+    b = (magnetic * psi[1:] - psi[:-1]) / (magnetic * xi[1:] - xi[:-1])
+    scattered = 2 / size**2 * np.sum((2 * n + 1) * (np.abs(a) ** 2 + np.abs(b) ** 2))
+    extinct = 2 / size**2 * np.sum((2 * n + 1) * (a + b).real)
+    back = np.abs(np.sum((2 * n + 1) * (-1.0) ** n * (a - b))) ** 2 / size**2
+    return float(extinct), float(scattered), float(back)
+
+
+def slab_power(index: complex, thickness: float, wavelength) -> tuple[np.ndarray, np.ndarray]:
+    """(Reflectance, transmittance) of a slab in vacuum at normal incidence (Airy's formula)."""
+    k = 2 * np.pi / np.asarray(wavelength, float)
+    r = (1 - index) / (1 + index)
+    p = np.exp(2j * k * index * thickness)
+    t = (1 - r * r) * np.exp(1j * k * index * thickness) / (1 - r * r * p)
+    return np.abs(r * (1 - p) / (1 - r * r * p)) ** 2, np.abs(t) ** 2
+
+
+def slab_mode(
+    core: float, cladding: float, width: float, wavelength: float, polarization: str = "te", order: int = 0
+) -> float:
+    """Effective index of a mode of a symmetric slab guide.
+
+    Raises:
+        InputError: the guide carries no mode of that order.
+    """
+    k = 2 * np.pi / wavelength
+    ratio = {"te": 1.0, "tm": (core / cladding) ** 2}.get(polarization)
+    if ratio is None:
+        raise InputError("polarization is 'te' or 'tm'", got=polarization)
+    if k * width * np.sqrt(core**2 - cladding**2) <= order * np.pi:
+        raise InputError(f"the guide carries no {polarization} mode of order {order}")
+
+    def mismatch(n):
+        across, decay = k * np.sqrt(core**2 - n**2), k * np.sqrt(n**2 - cladding**2)
+        return across * width / 2 - np.arctan(ratio * decay / across) - order * np.pi / 2
+
+    tiny = 1e-12 * (core - cladding)
+    return float(np.real(optimize.brentq(mismatch, cladding + tiny, core - tiny, xtol=1e-15)))  # type: ignore[arg-type]
+
+
+def ring_resonance(
+    index: float, inner: float, outer: float, order: int, guess: complex, component: str = "ez"
+) -> complex:
+    """Complex frequency f of a mode exp(i order phi) of a 2-D ring, in units of c per unit of the radii; Q = -Re f / (2 Im f).
+
+    Roots of the determinant that matches Bessel functions at both radii, outgoing Hankel function outside.
+
+    Raises:
+        InputError: no root is reached from the guess.
+    """
+    m, p = order, (1.0 if component == "ez" else 1.0 / index**2)
+
+    def determinant(f):
+        k = 2 * np.pi * f
+        kn = index * k
+        j, y, h = special.jv, special.yv, special.hankel1
+        jp, yp, hp = special.jvp, special.yvp, special.h1vp
+        rows = [
+            [j(m, k * inner), -j(m, kn * inner), -y(m, kn * inner), 0],
+            [jp(m, k * inner), -index * p * jp(m, kn * inner), -index * p * yp(m, kn * inner), 0],
+            [0, j(m, kn * outer), y(m, kn * outer), -h(m, k * outer)],
+            [0, index * p * jp(m, kn * outer), index * p * yp(m, kn * outer), -hp(m, k * outer)],
+        ]
+        return np.linalg.det(np.array(rows, complex))
+
+    try:
+        return complex(optimize.newton(determinant, guess, x1=guess * (1 + 1e-4) - 1e-7j, tol=1e-15, maxiter=100))
+    except RuntimeError as error:
+        raise InputError("no resonance is reached from this guess", got=guess) from error
