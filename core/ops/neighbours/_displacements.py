@@ -18,8 +18,8 @@ def _samples(rng):
     for label, n, e, scale in (
         ("ordinary", 7, 20, 1.0),
         ("one atom", 1, 4, 1.0),
-        ("no pairs", 3, 0, 1.0),
-        ("far", 5, 9, 1e4),
+        ("empty", 3, 0, 1.0),
+        ("badly scaled", 5, 9, 1e4),
     ):
         yield Sample(
             label,

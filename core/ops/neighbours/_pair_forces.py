@@ -30,9 +30,15 @@ def _oracle(positions, offsets, others, *, phi):
 
 
 def _samples(rng):
-    for label, n, k in (("ordinary", 6, 4), ("one atom, its images", 1, 3), ("no neighbours", 3, 0)):
+    for label, n, k, scale in (
+        ("ordinary", 6, 4, 0.5),
+        ("one atom, its images", 1, 3, 0.5),
+        ("badly scaled", 3, 2, 1e-3),
+    ):
         others = rng.integers(0, n, (k, n)).astype(np.int32)
-        yield Sample(label, (rng.normal(size=(n, 3)) * 0.5, rng.normal(size=(3, k, n)) * 0.3, others), {"phi": _spring})
+        yield Sample(
+            label, (rng.normal(size=(n, 3)) * scale, rng.normal(size=(3, k, n)) * 0.3, others), {"phi": _spring}
+        )
 
 
 @operator(

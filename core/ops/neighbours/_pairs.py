@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from sciax.core.errors import DTypeError, InputError, ShapeError
+from sciax.core.errors import DTypeError, InputError, ShapeError, UnsupportedError
 from sciax.core.ops._registry import Sample, operator
 from sciax.core.ops.neighbours import _native
 
@@ -230,27 +230,52 @@ def _xla_pairs(positions: Array, cell: Array, pbc, cutoff: float, capacity: int,
     return Pairs(i, j, s, jnp.where(sound, count, -1), fullest, covered)
 
 
+@jax.custom_jvp
+def _constant(x):
+    return x
+
+
+@_constant.defjvp
+def _no_derivative(primals, tangents):
+    raise UnsupportedError("a number of pairs has no derivative", remedy="jax.lax.stop_gradient(positions)")
+
+
 def _oracle(positions, cell, *, pbc=False, cutoff, capacity=None, grid=None, method="auto"):
     return len(host_pairs(positions, cell, pbc, cutoff)[0])
 
 
 def _samples(rng):
-    for label, n, pbc in (("ordinary", 12, True), ("slab", 9, (True, True, False)), ("one atom", 1, True)):
+    for label, n, pbc, far in (
+        ("ordinary", 12, True, 0.0),
+        ("odd: a slab", 9, (True, True, False), 0.0),
+        ("badly scaled: far from the origin", 8, True, 100.0),
+    ):
         cell = np.diag([4.0, 4.5, 5.0]) + rng.normal(size=(3, 3)) * 0.2
-        yield Sample(label, (rng.normal(size=(n, 3)) * 4, cell), {"pbc": pbc, "cutoff": 2.5, "capacity": 400})
+        x = rng.normal(size=(n, 3)) * 3
+        grid = plan_grid(x, cell, (pbc,) * 3 if pbc is True else pbc, 2.5, 3.0)._replace(per_bin=n)
+        yield Sample(label, (x + far, cell), {"pbc": pbc, "cutoff": 2.5, "capacity": 300, "grid": grid})
 
 
 @operator(
     "neighbours.pair_count",
     oracle=_oracle,
     samples=_samples,
-    flops=lambda positions, cell, *, cutoff, **_: 10.0 * positions.shape[0] * 27,
+    flops=lambda positions, cell, **_: 10.0 * positions.shape[0] * 27,
     orders=0,
-    unsupported={"complex": "positions are real"},
+    unsupported={
+        "complex": "positions are real",
+        "jvp": "a number of pairs has no derivative",
+        "vjp": "a number of pairs has no derivative",
+        "second_order": "a number of pairs has no derivative",
+    },
 )
 def pair_count(positions, cell, *, pbc=False, cutoff: float, capacity: int | None = None, grid=None, method="auto"):
-    """The number of directed pairs within the cutoff: `pairs(...).count`."""
-    return pairs(positions, cell, pbc=pbc, cutoff=cutoff, capacity=capacity, grid=grid, method=method).count
+    """The number of directed pairs within the cutoff: `pairs(...).count`.
+
+    Raises:
+        UnsupportedError: when differentiated. `pairs` itself may stand inside a differentiated function: it is constant there.
+    """
+    return pairs(_constant(positions), cell, pbc=pbc, cutoff=cutoff, capacity=capacity, grid=grid, method=method).count
 
 
 def pairs(
