@@ -2,6 +2,9 @@
 
 from sciax.core.parallel._environment import World as World
 from sciax.core.parallel._environment import detect as detect
+from sciax.core.parallel._explain import Explanation as Explanation
+from sciax.core.parallel._explain import explain as explain
+from sciax.core.parallel._halo import exchange_halo as exchange_halo
 from sciax.core.parallel._hlo import Collective as Collective
 from sciax.core.parallel._hlo import collectives as collectives
 from sciax.core.parallel._initialize import DistributedError as DistributedError
@@ -10,6 +13,9 @@ from sciax.core.parallel._initialize import initialize as initialize
 from sciax.core.parallel._initialize import world as world
 from sciax.core.parallel._launch import LaunchResult as LaunchResult
 from sciax.core.parallel._launch import launch as launch
+from sciax.core.parallel._machine import CPU_CORE as CPU_CORE
+from sciax.core.parallel._machine import H100 as H100
+from sciax.core.parallel._machine import Machine as Machine
 from sciax.core.parallel._mesh import make_mesh as make_mesh
 from sciax.core.parallel._plan import Plan as Plan
 from sciax.core.parallel._plan import data_parallel as data_parallel
