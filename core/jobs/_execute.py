@@ -54,8 +54,13 @@ def check_free(directory: Path) -> None:
 
 def claim(directory: Path) -> Path:
     """Make an empty run directory; refuses one that is in use (`check_free`)."""
-    check_free(directory)
-    directory.mkdir(parents=True, exist_ok=True)
+    try:
+        check_free(directory)
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(
+            "the run directory cannot be made", got=str(error), remedy="name a folder you can write to with --out"
+        ) from error
     return directory
 
 
@@ -118,7 +123,7 @@ def _begin(job: Job, config: JobConfig, directory: Path, seed: int, command: lis
         command=command,
         started=_now(),
         versions=_record.versions(),
-        platform=_record.machine(),
+        platform=_record.machine(devices=False),
         git=_record.git_state(Path.cwd()),
         pid=os.getpid(),
         x64=job.x64,

@@ -124,8 +124,11 @@ def versions() -> dict[str, str]:
     return found
 
 
-def machine() -> dict[str, Any]:
-    """The machine, and jax's devices where jax is loaded."""
+def machine(devices: bool = True) -> dict[str, Any]:
+    """The machine, and jax's devices where jax is loaded.
+
+    Asking for devices starts jax's backends, after which processes can no longer join: leave it out before a job.
+    """
     found: dict[str, Any] = {
         "host": socket.gethostname(),
         "system": platform.platform(),
@@ -133,7 +136,7 @@ def machine() -> dict[str, Any]:
         "cpus": os.cpu_count(),
     }
     jax = sys.modules.get("jax")
-    if jax is not None:
+    if jax is not None and devices:
         try:
             found["backend"] = jax.default_backend()
             found["devices"] = [str(device.device_kind) for device in jax.devices()]

@@ -1,10 +1,12 @@
 """report.html: one file that a person can read, with everything in it."""
 
 import base64
+import struct
 from collections.abc import Iterator
 from html import escape
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from sciax.core.jobs import _charts, _registry
 from sciax.core.jobs._console import number
@@ -97,21 +99,27 @@ def error_section(record: Record) -> str:
     return f"<section><h2>{escape(error['type'])}</h2><pre>{escape(error['message'])}</pre>{table}</section>"
 
 
-def pictures_section(directory: Path, record: Record) -> str:
-    """The pictures among the outputs, embedded."""
+def pictures_section(directory: Path, record: Record, prefix: str = "") -> str:
+    """The pictures among the outputs, embedded; each links to its file (below `prefix`) in full size."""
     figures = []
     for output in record.outputs:
         path = directory / output["path"]
         if output["kind"] != "picture" or not path.is_file():
             continue
-        caption = output["caption"] or path.stem
-        picture = f'<img src="{_uri(path)}" alt="{escape(caption)}">'
-        figures.append(f"<figure>{picture}<figcaption>{escape(caption)}</figcaption></figure>")
+        content, caption = path.read_bytes(), escape(output["caption"] or path.stem)
+        picture = f'<img src="{data_uri(content, _TYPES[path.suffix.lower()])}" alt="{caption}">'
+        wide = ' class="wide"' if _is_wide(content) else ""
+        link = f'<a href="{quote(prefix + output["path"])}">{picture}</a>'
+        figures.append(f"<figure{wide}>{link}<figcaption>{caption}</figcaption></figure>")
     return f'<section><div class="pictures">{"".join(figures)}</div></section>' if figures else ""
 
 
-def _uri(path: Path) -> str:
-    return data_uri(path.read_bytes(), _TYPES[path.suffix.lower()])
+def _is_wide(content: bytes) -> bool:
+    """A PNG of panels side by side, which wants the whole width of the page. Its size stands at the head of the file."""
+    if not content.startswith(b"\x89PNG"):
+        return False
+    width, height = struct.unpack(">II", content[16:24])
+    return width > 2 * height
 
 
 def data_uri(content: bytes, kind: str) -> str:

@@ -28,6 +28,7 @@ section { background: var(--card); border: 1px solid var(--line); border-radius:
 .numbers dd.words { font-size: 1rem; font-weight: 400; }
 .pictures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(420px, 100%), 1fr)); gap: 18px; }
 .charts { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(300px, 100%), 1fr)); gap: 12px; }
+.wide { grid-column: 1 / -1; }
 figure { margin: 0; min-width: 0; } figcaption { color: var(--soft); font-size: 0.88rem; margin-top: 6px; }
 img { max-width: 100%; height: auto; display: block; } .pictures img { background: #fff; border-radius: 8px; padding: 8px;
   border: 1px solid var(--line); margin: 0 auto; }

@@ -50,9 +50,10 @@ def row(record: Record) -> list[str]:
     """A record as a row of the final table."""
     seconds = f"{record.seconds:.1f}"
     if record.outcome is None:
-        words = record.error["message"].splitlines()[0] if record.error and record.error["message"] else ""
-        kind = record.error["type"] if record.error else ""
-        return [record.job, f"{record.status}: {kind} {words}".strip(), "", "", "", seconds]
+        words = record.status
+        if record.error is not None and record.status == "failed":
+            words += f": {record.error['type']}: {record.error['message'].partition(chr(10))[0]}"
+        return [record.job, words, "", "", "", seconds]
     outcome = record.outcome
     numbers = [number(outcome["value"], 8), number(outcome["reference"], 8), number(outcome["error"], 3)]
     return [record.job, outcome["quantity"], *numbers, seconds]
@@ -68,7 +69,11 @@ def write_index(directory: Path, records: list[Record]) -> Path:
         first = f'<td class="name"><a href="{link}">{escape(cells[0])}</a></td><td>{escape(cells[1])}</td>'
         rest = "".join(f'<td class="n">{escape(cell)}</td>' for cell in cells[2:])
         rows.append(f"<tr>{first}{rest}</tr>")
-        pictures = pictures_section(directory / record.id, record).removeprefix("<section>").removesuffix("</section>")
+        pictures = (
+            pictures_section(directory / record.id, record, f"{record.id}/")
+            .removeprefix("<section>")
+            .removesuffix("</section>")
+        )
         problem = error_section(record).removeprefix("<section>").removesuffix("</section>")
         sections.append(
             f'<section><h2><a href="{link}">{escape(record.job)}</a><small>{escape(record.summary)}</small> '

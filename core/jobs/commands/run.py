@@ -9,7 +9,10 @@ from typing import Annotated, Any
 
 import typer
 
-RUNS = Path("runs")
+
+def runs_root() -> Path:
+    """Where run directories are made: $SCIAX_RUNS, else ./runs."""
+    return Path(os.environ.get("SCIAX_RUNS") or "runs")
 
 
 def register(app: typer.Typer) -> None:
@@ -28,7 +31,7 @@ def run(
     ] = False,
     seed: Annotated[int | None, typer.Option("--seed", min=0, help="Seed of the run; else the file's, else 0.")] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="DIR", help="Run directory; else a new one under runs/.")
+        Path | None, typer.Option("--out", metavar="DIR", help="Run directory; else a new one in $SCIAX_RUNS or runs/.")
     ] = None,
     profile: Annotated[bool, typer.Option("--profile", help="Record a profiler trace in the run directory.")] = False,
     help_config: Annotated[bool, typer.Option("--help-config", help="Show the job's settings and exit.")] = False,
@@ -47,7 +50,7 @@ def run(
     if dry_run:
         _plan(request, out)
         return
-    directory = out or new_directory(RUNS, request.job.name)
+    directory = out or new_directory(runs_root(), request.job.name)
     try:
         record = run_job(
             request.job,
@@ -112,7 +115,7 @@ def _plan(request: Any, out: Path | None) -> None:
     print(f"would run    {request.job.name}: {request.job.summary}")
     for name, path in _paths(request.config):
         print(f"would use    {name} = {path} ({'there' if path.exists() else 'not there yet'})")
-    where = near(out) if out is not None else f"{RUNS}{os.sep}{request.job.name}-<time>-<id>"
+    where = near(out) if out is not None else f"{runs_root()}{os.sep}{request.job.name}-<time>-<id>"
     print(f"would write  {where}{os.sep}: config.toml, run.json, metrics.jsonl, log.txt, outputs/, report.html")
     print(f"64-bit       {'on' if request.job.x64 else 'off'}")
     print("nothing has been written")

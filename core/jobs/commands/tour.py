@@ -15,7 +15,7 @@ def run_tour(
         str, typer.Option("--only", metavar="A,B", help="Only these domains or jobs: science,quantum.")
     ] = "",
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="DIR", help="Folder; else a new one under runs/.")
+        Path | None, typer.Option("--out", metavar="DIR", help="Folder; else a new one in $SCIAX_RUNS or runs/.")
     ] = None,
 ) -> None:
     """Run the main job of each domain on its built-in input, and show what came of it."""
@@ -28,14 +28,14 @@ def run_tour(
     from sciax.core.jobs._execute import claim, new_directory
     from sciax.core.jobs._tour import COLUMNS, choose, row, tour
     from sciax.core.jobs.commands.list import show_failures
-    from sciax.core.jobs.commands.run import RUNS
+    from sciax.core.jobs.commands.run import exit_code, runs_root
 
     wanted = [name.strip() for name in only.split(",")] if only else []
     jobs = choose(wanted)
     missing = [name for name in _registry.failures() if not wanted or name in wanted]
     if not jobs and not missing:
         raise ConfigError("no job of the tour is installed", remedy="`sciax list` shows what there is")
-    directory = claim(out or new_directory(RUNS, "tour"))
+    directory = claim(out or new_directory(runs_root(), "tour"))
     screen, err = console(), console(stderr=True)
     table = Table(title="sciax tour", title_justify="left")
     for place, name in enumerate(COLUMNS):
@@ -55,7 +55,5 @@ def run_tour(
     show_failures(screen)
     print(f"report: {near(directory / 'index.html')}")
     if any(record.status == "interrupted" for record in records):
-        from sciax.core.jobs.commands.run import exit_code
-
         raise typer.Exit(exit_code(records[-1]))
     raise typer.Exit(1 if missing or any(record.status != "completed" for record in records) else 0)

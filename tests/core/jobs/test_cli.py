@@ -284,3 +284,16 @@ def test_help_and_import_do_not_load_jax(tmp_path: Path) -> None:
 def test_python_dash_m(tmp_path: Path) -> None:
     out, err = start(sys.executable, "-m", "sciax", "--version", cwd=tmp_path).communicate(timeout=60)
     assert out.startswith("sciax "), err
+
+
+def test_a_folder_that_cannot_be_made(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    result = command("run", "toy.root", "--out", "file/below")
+    assert result.exit_code == 2 and "cannot be made" in result.stderr
+
+
+def test_runs_folder_from_the_environment(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SCIAX_RUNS", str(tmp_path / "elsewhere"))
+    assert command("run", "toy.trouble", "--set", "kind=none").exit_code == 0
+    assert "toy.trouble-" in command("runs", "list").output
+    assert len(list((tmp_path / "elsewhere").iterdir())) == 1

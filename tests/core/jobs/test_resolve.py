@@ -128,3 +128,32 @@ def test_relative_paths_in_a_file_count_from_the_file(
     configs: list[Any] = [resolve(str(path)).config, resolve("toy.root", ["data=sub/mesh.msh"]).config]
     for config in configs:
         assert config.data == tmp_path / "sub" / "mesh.msh"
+
+
+def test_settings_that_do_not_fit_together(empty: dict[str, Any]) -> None:
+    from pydantic import model_validator
+
+    from sciax.core.jobs import JobConfig, job
+
+    class Range(JobConfig):
+        low: float = 0.0
+        high: float = 1.0
+
+        @model_validator(mode="after")
+        def _ordered(self) -> "Range":
+            if self.low >= self.high:
+                raise ValueError("low below high")
+            return self
+
+    job("toy.range", Range, summary="A range")(lambda config, run: None)
+    with pytest.raises(ConfigError, match="do not fit together") as caught:
+        resolve("toy.range", ["low=2"])
+    assert caught.value.expected == "low below high"
+
+
+def test_an_inline_table_as_an_option(toy: ModuleType) -> None:
+    config: Any = resolve("toy.root", ['solver={method="secant"}']).config
+    assert config.solver.method == "secant"
+    with pytest.raises(ConfigError, match=r"unknown key 'solver\.methd'") as caught:
+        resolve("toy.root", ['solver={methd="secant"}'])
+    assert caught.value.message.startswith("--set solver=")
