@@ -198,7 +198,7 @@ def _laplacian_oracle(field: Any, spacing: Any, *, accuracy: int = 2, boundary: 
     return total
 
 
-def _smooth(rng: np.random.Generator, *shape: int) -> np.ndarray:
+def _smooth(rng: np.random.Generator, *shape: int) -> Any:
     """A field that its grid resolves, so that differences do not cancel to nothing."""
     grids = np.meshgrid(*(np.linspace(0, 3, n) for n in shape), indexing="ij")
     return sum(np.sin(rng.uniform(1, 2) * g + rng.uniform(0, 3)) for g in grids) + rng.standard_normal()
