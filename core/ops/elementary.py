@@ -87,7 +87,8 @@ _ERFINV_FAR = (
     0.00094025064,
     -0.000255665858,
 )
-# (tanh(x) / x - 1) / x^2 and (sinh(x) / x - 1) / x^2 in powers of x^2, |x| < 0.6 and |x| < 1
+# (f(x) / x - 1) / x^2 in powers of x^2 for atan |x| < 0.4143, tanh |x| < 0.6, sinh |x| < 1
+_ATAN = (-0.333333164, 0.199985281, -0.14244388, 0.1059912, -0.0608986318)
 _TANH = (-0.333332986, 0.133319363, -0.0537847169, 0.0207986254, -0.00589796668)
 _SINH = (0.166666672, 0.00833331048, 0.000198428956, 2.78221319e-06)
 # (exp(r) - 1 - r) / r^2 in powers of r, -0.46 < r < 0.36; log 2 in two parts, of which whole multiples of the first are exact
@@ -357,6 +358,21 @@ def mish(x: Array) -> Array:
     e = _times_power_of_2(p, n)
     small = _times_power_of_2(z * p, n) * (e + 2)
     return jnp.where(x > 20, x, small / (e * (e + 2) + 2))
+
+
+@_function("atan", np.arctan, lambda x, y: 1 / (1 + x * x), wide=jnp.arctan)
+def atan(x: Array) -> Array:
+    """arctan(x); any shape, real; <= 4 ULP in float32. Raises DTypeError."""
+    a = jnp.abs(x)
+    # atan(a) = angle + atan(z) with |z| < tan(pi / 8), as in Cephes (Moshier 1989)
+    large, middle = a > 2.414213562, a > 0.4142135624
+    angle = jnp.where(large, math.pi / 2, jnp.where(middle, math.pi / 4, 0.0)).astype(x.dtype)
+    rest = jnp.where(large, math.pi / 2 - 1.57079637, jnp.where(middle, math.pi / 4 - 0.785398185, 0.0)).astype(x.dtype)
+    z = jnp.where(
+        large, -1 / jnp.maximum(a, 1), jnp.where(middle, (jnp.minimum(a, 3) - 1) / (jnp.minimum(a, 3) + 1), a)
+    )
+    square = z * z
+    return jnp.copysign(angle + (z + (z * (square * _polynomial(square, _ATAN)) + rest)), x)
 
 
 @_function("tanh", np.tanh, lambda x, y: (1 - y) * (1 + y), wide=jnp.tanh)
