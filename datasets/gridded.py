@@ -67,7 +67,9 @@ def open_gridded(
         if not parts:
             raise InputError("no files to open")
         try:
-            ds = xr.combine_by_coords(parts, combine_attrs="drop_conflicts", join="outer", compat="no_conflicts")
+            ds = xr.combine_by_coords(
+                parts, combine_attrs="drop_conflicts", join="outer", compat="no_conflicts", data_vars="all"
+            )
         except ValueError as error:
             raise FileFormatError(
                 "the files do not fit together",
@@ -112,11 +114,13 @@ def _open_grib(path: Path, chunks: Any) -> xr.Dataset:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FutureWarning)
             # No index file beside the data: the folder may be read-only, and a stale index reads wrong fields.
-            cubes = cfgrib.open_datasets(str(path), backend_kwargs={"indexpath": ""})
+            cubes = cfgrib.open_datasets(str(path), backend_kwargs={"indexpath": "", "errors": "raise"})
     except Exception as error:  # cfgrib and eccodes raise a dozen unrelated types on a broken message
         raise FileFormatError(f"cannot read {str(path)!r} as GRIB", got=f"{type(error).__name__}: {error}") from error
     if not cubes:
         raise FileFormatError(f"{str(path)!r} holds no GRIB message that can be read")
+    # Pressure levels first: where a name exists on several kinds of level, they keep the plain one.
+    cubes.sort(key=lambda cube: 0 if "isobaricInhPa" in cube.dims else 1)
     merged = xr.Dataset(attrs=dict(cubes[0].attrs))
     clashes: list[str] = []
     for cube in cubes:

@@ -74,6 +74,9 @@ class Layout:
         result = xr.Dataset(variables, attrs={**ds.attrs, **self.attrs})
         # Coordinates last: a renamed dimension must not meet the coordinate of its old name.
         result = result.rename({d: u for d, u in self.dims.items() if d in result.dims and d != u})
+        result = result.drop_vars(
+            [d for d in self.dims if d in result.coords and d not in result.dims and d != self.dims[d]]
+        )
         for d, coordinate in self.coords.items():
             user = self.dims[d]
             if user in result.dims and d in taken:
@@ -149,12 +152,16 @@ def canonicalise(
     if "member" in out.dims:
         take["member"] = np.arange(out.sizes["member"])
     variables: dict[str, xr.DataArray] = {}
+    taken = {known.name for n in out.data_vars if (known := lookup(str(n)))}
     for name in out.data_vars:
-        original = ds[name]
-        da, column, label = _variable(str(name), out[name], original, units or {}, problems, notes, check_values)
-        if label in variables:
-            problems.append(f"{name}: a second variable that means {label!r}")
+        meaning = lookup(str(name)) or _by_standard_name(out, str(name), taken)
+        if meaning is not None and meaning.name in variables:
+            problems.append(
+                f"{name}: a second variable that means {meaning.name!r}, beside {columns[meaning.name].name!r}"
+            )
             continue
+        args = (units or {}, problems, notes, check_values)
+        da, column, label = _variable(str(name), out[name], ds[name], meaning, *args)
         variables[label] = da
         columns[label] = column
     if problems:
@@ -172,18 +179,19 @@ def _rename_dimensions(ds: xr.Dataset, problems: list[str]) -> tuple[dict[str, s
     renames: dict[str, str] = {}
     dims: dict[str, str] = {}
     names = [str(n) for n in (*ds.dims, *(c for c in ds.coords if c not in ds.dims and ds[c].ndim == 0))]
-    # In a forecast file "time" is the start when there are steps: its reference, not its validity.
-    stepped = any(dimension(n) == "lead_time" for n in names)
+    # In a forecast file "time" is the start when there are steps: its reference, not its validity. One step of zero is an
+    # analysis.
+    stepped = any(dimension(n) == "lead_time" and not _is_zero(ds, n) for n in names)
+    by_name = {dimension(n) for n in names} - {None}
     for name in names:
+        if dimension(name) == "lead_time" and not stepped:
+            continue
         standard = ds[name].attrs.get("standard_name", "") if name in ds.coords else ""
         canonical = dimension(name)
         if canonical is None and standard in ("latitude", "longitude"):
             canonical = standard[:3]
-        if (
-            canonical is None
-            and name in ds.coords
-            and str(ds[name].attrs.get("units", "")) in ("hPa", "Pa", "millibars")
-        ):
+        pressure = name in ds.coords and str(ds[name].attrs.get("units", "")) in ("hPa", "Pa", "millibars")
+        if canonical is None and pressure and "level" not in by_name and name in ds.dims:
             canonical = "level"  # isobaric coordinates come under many names
         if canonical == "time" and stepped:
             if name.lower() != "time" and any(n.lower() == "time" for n in names):
@@ -199,6 +207,15 @@ def _rename_dimensions(ds: xr.Dataset, problems: list[str]) -> tuple[dict[str, s
         if name != canonical:
             renames[name] = canonical
     return renames, dims
+
+
+def _is_zero(ds: xr.Dataset, name: str) -> bool:
+    return (
+        name in ds.coords
+        and ds[name].ndim == 0
+        and ds[name].dtype.kind == "m"
+        and int(ds[name].values.astype("int64")) == 0
+    )
 
 
 def _order(ds: xr.Dataset, d: str, take: dict, problems: list[str], notes: list[str]) -> xr.Dataset:
@@ -250,11 +267,17 @@ def _order(ds: xr.Dataset, d: str, take: dict, problems: list[str], notes: list[
     return ds.isel({d: order}).assign_coords({d: (d, values[order], ds[d].attrs)})
 
 
-def _variable(name, da, original, units, problems, notes, check_values):
-    variable = lookup(name)
-    standard = str(original.attrs.get("standard_name", ""))
-    if variable is None and standard and standard != "unknown":
-        variable = lookup(standard)
+def _by_standard_name(ds: xr.Dataset, name: str, taken: set[str]) -> Variable | None:
+    """The quantity by CF standard name, where the name itself says nothing: unique in the file, and no statistic of it."""
+    standard = str(ds[name].attrs.get("standard_name", ""))
+    found = lookup(standard) if standard not in ("", "unknown") else None
+    if found is None or found.name in taken or "cell_methods" in ds[name].attrs:
+        return None
+    rivals = sum(str(v.attrs.get("standard_name", "")) == standard for v in ds.data_vars.values())
+    return found if rivals == 1 else None
+
+
+def _variable(name, da, original, variable, units, problems, notes, check_values):
     given = units.get(name, original.attrs.get("units"))
     factor, offset, label = 1.0, 0.0, name
     attrs = dict(original.attrs)
@@ -290,9 +313,11 @@ def _check_range(name: str, da: xr.DataArray, variable: Variable, problems: list
     if da.chunks is not None or da.size == 0:
         return
     values = da.values
-    with np.errstate(invalid="ignore"):
-        low, high = np.nanmin(values) if np.isfinite(values).any() else 0, np.nanmax(values, initial=-np.inf)
-    if not np.isfinite(values).any():
+    if values.dtype.kind != "f":
+        values = values.astype(np.float64)
+    finite = values[np.isfinite(values)]
+    low, high = (finite.min(), finite.max()) if finite.size else (0.0, 0.0)
+    if not finite.size:
         problems.append(f"{name}: every value is missing")
     elif np.isinf(values).any():
         problems.append(f"{name}: infinite values")

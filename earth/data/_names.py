@@ -63,6 +63,9 @@ VARIABLES: dict[str, Variable] = {
         Variable("sst", "sea_surface_temperature", "K", ("sea_surface_temperature", "tos"), 250, 320),
         Variable("ci", "sea_ice_area_fraction", "1", ("sea_ice_cover", "siconc"), -0.01, 1.01),
         Variable("lsm", "land_binary_mask", "1", ("land_sea_mask",), -0.01, 1.01),
+        Variable("t2m_max", "air_temperature", "K", ("tasmax", "mx2t"), 150, 350),
+        Variable("t2m_min", "air_temperature", "K", ("tasmin", "mn2t"), 150, 350),
+        Variable("orog", "surface_altitude", "m", ("orography", "topography"), -1000, 9000),
         Variable("h", "fluid_depth", "m", ("depth", "layer_thickness"), 0, 1e5),
     )
 }
@@ -97,6 +100,9 @@ _AFFINE = {
     ("K", "celsius"): (1.0, 273.15),
     ("K", "degrees_celsius"): (1.0, 273.15),
     ("K", "deg c"): (1.0, 273.15),
+    ("K", "celsius_scale"): (1.0, 273.15),
+    ("Pa s-1", "mb/day"): (100 / 86400, 0.0),
+    ("Pa s-1", "hpa/s"): (100.0, 0.0),
     ("K", "degf"): (5 / 9, 459.67 * 5 / 9),
     ("Pa", "hpa"): (100.0, 0.0),
     ("Pa", "mb"): (100.0, 0.0),
