@@ -212,6 +212,11 @@ class Plan:
         """Gradients where the optimiser's state is (ZeRO-2: each device keeps the part it updates)."""
         return self._by_path(grads, self._followers(grads, grads), jax.lax.with_sharding_constraint)
 
+    def replicate(self, tree: PyTree) -> PyTree:
+        """The arrays of a tree on every device of the mesh, of every process."""
+        whole = self.sharding(PartitionSpec())
+        return jax.tree.map(lambda leaf: _put(leaf, whole) if hasattr(leaf, "dtype") else leaf, tree)
+
     def place_batch(self, batch: PyTree) -> PyTree:
         return self._by_path(batch, self.batch_specs(batch), _put)
 

@@ -41,6 +41,10 @@ class Placement(Protocol):
         """The same inside the compiled loop."""
         ...
 
+    def replicate(self, tree: PyTree) -> PyTree:
+        """Arrays on every device of every process."""
+        ...
+
     def constrain_batch(self, batch: PyTree) -> PyTree:
         """The batch, split as the plan has it, inside the compiled loop."""
         ...
@@ -215,8 +219,9 @@ def fit(
         state = TrainState(jnp.zeros((), jnp.int32), params, optimizer.init(params), average, jnp.ones((), bool))
     # Copies: the loop gives its buffers away, and neither the caller's model nor two leaves that share one may be among them.
     state = jax.tree.map(jnp.array, state)
+    everywhere = (lambda tree: tree) if plan is None else plan.replicate
     if plan is not None:
-        state = plan.place(state)
+        state, key = plan.place(state), plan.replicate(key)
     best = {"value": None, "params": None}
 
     store = (
@@ -253,12 +258,15 @@ def fit(
     step = make_step(static, loss, optimizer, accumulate=accumulate, ema_decay=ema, **placed)
     chunk = jax.jit(_make_chunk(step, source, plan), donate_argnums=(0,))
     hosted = isinstance(source, HostBatches)
-    device_data = None if hosted else eqx.filter(source, eqx.is_array)
+    device_data = None if hosted else everywhere(eqx.filter(source, eqx.is_array))
     capacity = min(CAPACITY, 16 if hosted else CAPACITY, steps)
 
-    first_batch = source.load(progress.step) if hosted else source.take(source.begin(state.step), state.step, key)[0]
-    _, metric_shapes = jax.eval_shape(step, state, first_batch, key)
-    log = {name: jnp.zeros((capacity, *shape.shape), shape.dtype) for name, shape in metric_shapes.items()}
+    def first_batch(step_number, step_key):
+        return source.take(source.begin(step_number), step_number, step_key)[0]
+
+    shapes = source.load(progress.step) if hosted else jax.eval_shape(first_batch, state.step, key)
+    _, metric_shapes = jax.eval_shape(step, state, shapes, key)
+    log = everywhere({name: jnp.zeros((capacity, *shape.shape), shape.dtype) for name, shape in metric_shapes.items()})
     history: list[dict[str, np.ndarray]] = []
     evaluations: list[dict[str, float]] = []
 
@@ -316,9 +324,9 @@ def fit(
         while progress.step < steps and not progress.reason:
             now = progress.step
             count = min(length, capacity, boundary(now) - now)
-            data = hosted_data(now, count) if hosted else device_data
+            data = everywhere(hosted_data(now, count)) if hosted else device_data
             start = time.perf_counter()
-            state, filled, done = chunk(state, data, key, jnp.asarray(count, jnp.int32), log)
+            state, filled, done = chunk(state, data, key, everywhere(jnp.asarray(count, jnp.int32)), log)
             done = int(done)
             seconds = time.perf_counter() - start
             metrics = {name: np.asarray(values)[:done] for name, values in filled.items()}
