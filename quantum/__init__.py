@@ -1,1 +1,31 @@
-"""sciax.quantum"""
+"""Differentiable quantum circuits: gates, noise, OpenQASM, chemistry, variational algorithms.
+
+Qubit 0 is the least significant bit of a basis state's index, everywhere.
+"""
+
+from sciax.quantum._ansatz import excitations as excitations
+from sciax.quantum._ansatz import hardware_efficient as hardware_efficient
+from sciax.quantum._ansatz import hartree_fock as hartree_fock
+from sciax.quantum._ansatz import maxcut as maxcut
+from sciax.quantum._ansatz import qaoa as qaoa
+from sciax.quantum._ansatz import tfim as tfim
+from sciax.quantum._ansatz import tfim_ground_energy as tfim_ground_energy
+from sciax.quantum._ansatz import uccsd as uccsd
+from sciax.quantum._circuit import Circuit as Circuit
+from sciax.quantum._expression import Expression as Expression
+from sciax.quantum._expression import symbol as symbol
+from sciax.quantum._fermion import FermionSum as FermionSum
+from sciax.quantum._gate import Gate as Gate
+from sciax.quantum._molecule import Molecule as Molecule
+from sciax.quantum._molecule import from_pyscf as from_pyscf
+from sciax.quantum._molecule import molecule as molecule
+from sciax.quantum._molecule import read_molecule as read_molecule
+from sciax.quantum._molecule import write_molecule as write_molecule
+from sciax.quantum._pauli import PauliSum as PauliSum
+from sciax.quantum._pauli import pauli as pauli
+from sciax.quantum._simulate import expectation as expectation
+from sciax.quantum._simulate import probabilities as probabilities
+from sciax.quantum._simulate import statevector as statevector
+from sciax.quantum._simulate import unitary as unitary
+from sciax.quantum._vqe import Minimum as Minimum
+from sciax.quantum._vqe import minimise as minimise

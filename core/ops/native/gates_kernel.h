@@ -1,0 +1,573 @@
+// Cache-blocked state-vector kernels for one instruction set and one precision.
+//
+// Included several times by gates.cc, each time with NS (namespace), REAL, INT (an integer as wide as REAL) and VBYTES
+// (bytes of a vector register) defined, inside a `#pragma GCC target` region: so no intrinsics are needed, only the
+// compiler's vector extensions, and no template has to cross a target boundary.
+//
+// Amplitudes lie interleaved (re, im) in memory. A pass gathers blocks of 2^nb amplitudes, whose index bits are the pass's
+// local qubits, into split real and imaginary scratch that stays in the L2 cache, and applies all of its instructions there.
+// An instruction is psi'[i] = A[s] psi[i] + B[s] psi[i^x], s = parity(i & z), under a condition (see _program.py); only the
+// bits of x must be local. Inside a block an amplitude is (vector index, lane); masks split accordingly.
+
+namespace NS {
+
+typedef REAL vec __attribute__((vector_size(VBYTES)));
+typedef INT ivec __attribute__((vector_size(VBYTES)));
+static const int W = VBYTES / sizeof(REAL);
+static const int LW = __builtin_ctz(VBYTES / sizeof(REAL));
+typedef std::complex<REAL> cplx;
+
+#define INLINE static inline __attribute__((always_inline))
+
+struct Block {  // geometry of one pass
+  int nb, lo;
+  const int64_t* local;  // nb qubits, ascending; the first `lo` are 0..lo-1
+  std::vector<int64_t> outer;  // the other qubits
+  std::vector<int64_t> row;  // global offsets of the 2^(nb-lo) contiguous runs
+  int64_t vectors, blocks;
+
+  Block(const int64_t* desc, int n) : nb((int)desc[0]), lo(0), local(desc + 1) {
+    int64_t mask = 0;
+    for (int k = 0; k < nb; k++) mask |= int64_t(1) << local[k];
+    while (lo < nb && local[lo] == lo) lo++;
+    for (int q = 0; q < n; q++)
+      if (!(mask >> q & 1)) outer.push_back(q);
+    row.resize(size_t(1) << (nb - lo));
+    for (size_t r = 0; r < row.size(); r++) {
+      int64_t offset = 0;
+      for (int k = lo; k < nb; k++) offset |= int64_t(r >> (k - lo) & 1) << local[k];
+      row[r] = offset;
+    }
+    vectors = nb > LW ? int64_t(1) << (nb - LW) : 1;
+    blocks = int64_t(1) << (n - nb);
+  }
+  int64_t base(int64_t block) const {
+    int64_t b = 0;
+    for (size_t k = 0; k < outer.size(); k++) b |= (block >> k & 1) << outer[k];
+    return b;
+  }
+  int64_t compress(int64_t mask) const {
+    int64_t c = 0;
+    for (int k = 0; k < nb; k++) c |= (mask >> local[k] & 1) << k;
+    return c;
+  }
+  int64_t localmask() const {
+    int64_t m = 0;
+    for (int k = 0; k < nb; k++) m |= int64_t(1) << local[k];
+    return m;
+  }
+};
+
+enum Kind { GENERAL, REALS, ROTX, SWAPS };  // ROTX: A real, B imaginary
+
+struct alignas(64) Op {
+  vec A[2][2][2], B[2][2][2];  // [side][parity of the vector index][re, im]
+  ivec shuffle;
+  int64_t x, F, V, z, count;  // on vector indices: flips, fixed bits and their values, parity mask, iterations
+  int64_t em, ev, ez;  // on the block's base index: condition and parity mask
+  int64_t number;
+  int xl, kind, pk, pfix;
+  unsigned lanes[2], lane_parity;  // bit sets over lanes
+  bool varying, active, real_only, diagonal;
+};
+
+INLINE int par(int64_t v) { return __builtin_popcountll((unsigned long long)v) & 1; }
+
+static void build(Op& g, const int64_t* r, const cplx* c, int64_t number, const Block& b, bool dagger) {
+  const int64_t inside = b.localmask();
+  const int64_t x = b.compress(r[0]), z = b.compress(r[1]), cm = b.compress(r[2]), cv = b.compress(r[3]);
+  const int lanes = W - 1;
+  g.number = number;
+  g.active = r[4] & 1;
+  g.real_only = r[4] >> 1 & 1;
+  g.em = r[2] & ~inside, g.ev = r[3] & ~inside, g.ez = r[1] & ~inside;
+  g.x = x >> LW, g.xl = (int)(x & lanes), g.z = z >> LW;
+  g.diagonal = x == 0;
+  g.F = cm >> LW, g.V = cv >> LW;
+  // Each pair of vectors must be visited once. A flipped bit inside the condition already singles out one side; otherwise a
+  // flipped bit of the vector index is fixed at zero.
+  const bool sided = (g.x & g.F) != 0;
+  if (g.x && !sided) g.F |= g.x & -g.x;
+  const int hv = b.nb > LW ? b.nb - LW : 0;
+  g.count = int64_t(1) << (hv - __builtin_popcountll((unsigned long long)g.F));
+  g.pk = par(g.x & g.z);
+  g.varying = (g.z & ~g.F) != 0;
+  g.pfix = par(g.V & g.z);
+  const int cml = (int)(cm & lanes), cvl = (int)(cv & lanes), alt = cvl ^ (g.xl & cml), zl = (int)(z & lanes);
+  g.lanes[0] = g.lanes[1] = g.lane_parity = 0;
+  cplx a[2] = {c[0], c[1]}, bb[2] = {c[2], c[3]};
+  if (g.diagonal) {
+    for (int s = 0; s < 2; s++) a[s] += bb[s], bb[s] = 0;
+  }
+  if (dagger) {
+    const int flip = par(r[0] & r[1]);
+    const cplx b0 = std::conj(bb[flip]), b1 = std::conj(bb[1 - flip]);
+    a[0] = std::conj(a[0]), a[1] = std::conj(a[1]), bb[0] = b0, bb[1] = b1;
+  }
+  const bool a_real = a[0].imag() == 0 && a[1].imag() == 0, b_real = bb[0].imag() == 0 && bb[1].imag() == 0;
+  const bool b_imag = bb[0].real() == 0 && bb[1].real() == 0;
+  const REAL one = 1;
+  g.kind = GENERAL;
+  if (a_real && b_real) g.kind = REALS;
+  else if (a_real && b_imag) g.kind = ROTX;
+  for (int l = 0; l < W; l++) {
+    g.shuffle[l] = l ^ g.xl;
+    const int f = l & cml;
+    const bool in0 = sided ? f == cvl : (f == cvl || f == alt), in1 = sided ? f == alt : in0;
+    g.lanes[0] |= unsigned(in0) << l, g.lanes[1] |= unsigned(in1) << l;
+    g.lane_parity |= unsigned(par(l & zl)) << l;
+  }
+  const unsigned full = W == 32 ? ~0u : (1u << W) - 1;
+  const bool all = g.lanes[0] == full && g.lanes[1] == full;
+  if (all && !g.xl && a[0] == cplx(0) && a[1] == cplx(0) && bb[0] == cplx(one) && bb[1] == cplx(one)) g.kind = SWAPS;
+  for (int side = 0; side < (g.x ? 2 : 1); side++)
+    for (int p = 0; p < 2; p++)
+      for (int l = 0; l < W; l++) {
+        const int s = p ^ (g.lane_parity >> l & 1);
+        const bool in = g.lanes[side] >> l & 1;
+        g.A[side][p][0][l] = in ? a[s].real() : one;
+        g.A[side][p][1][l] = in ? a[s].imag() : 0;
+        g.B[side][p][0][l] = in ? bb[s].real() : 0;
+        g.B[side][p][1][l] = in ? bb[s].imag() : 0;
+      }
+}
+
+INLINE vec turn(vec v, const Op& g, bool xl) { return xl ? __builtin_shuffle(v, g.shuffle) : v; }
+
+// a x + b y for the structure of the coefficients
+INLINE void mix(vec& outr, vec& outi, const vec* a, const vec* b, vec xr, vec xi, vec yr, vec yi, int kind) {
+  if (kind == REALS) {
+    outr = a[0] * xr + b[0] * yr, outi = a[0] * xi + b[0] * yi;
+  } else if (kind == ROTX) {
+    outr = a[0] * xr - b[1] * yi, outi = a[0] * xi + b[1] * yr;
+  } else {
+    outr = a[0] * xr - a[1] * xi + b[0] * yr - b[1] * yi;
+    outi = a[0] * xi + a[1] * xr + b[0] * yi + b[1] * yr;
+  }
+}
+
+INLINE void pairs(const Op& g, vec* R, vec* I, int pe, const bool xl, const bool varying, const int kind) {
+  int64_t t = 0;
+  int p = pe ^ g.pfix;
+  vec a[2][2], b[2][2];
+  if (!varying)
+    for (int s = 0; s < 2; s++)
+      for (int c = 0; c < 2; c++) a[s][c] = g.A[s][s ? p ^ g.pk : p][c], b[s][c] = g.B[s][s ? p ^ g.pk : p][c];
+  for (int64_t it = 0; it < g.count; it++, t = ((t | g.F) + 1) & ~g.F) {
+    const int64_t j = t | g.V, k = j ^ g.x;
+    const vec xr = R[j], xi = I[j], yr = R[k], yi = I[k];
+    if (varying) {
+      p = pe ^ par(j & g.z);
+      mix(R[j], I[j], g.A[0][p], g.B[0][p], xr, xi, turn(yr, g, xl), turn(yi, g, xl), kind);
+      p ^= g.pk;
+      mix(R[k], I[k], g.A[1][p], g.B[1][p], yr, yi, turn(xr, g, xl), turn(xi, g, xl), kind);
+    } else {
+      mix(R[j], I[j], a[0], b[0], xr, xi, turn(yr, g, xl), turn(yi, g, xl), kind);
+      mix(R[k], I[k], a[1], b[1], yr, yi, turn(xr, g, xl), turn(xi, g, xl), kind);
+    }
+  }
+}
+
+INLINE void singles(const Op& g, vec* R, vec* I, int pe, const bool diagonal, const int kind) {
+  int64_t t = 0;
+  for (int64_t it = 0; it < g.count; it++, t = ((t | g.F) + 1) & ~g.F) {
+    const int64_t j = t | g.V;
+    const int p = pe ^ par(j & g.z);
+    const vec xr = R[j], xi = I[j];
+    if (diagonal) {
+      const vec a = g.A[0][p][0];
+      if (kind == REALS) {
+        R[j] = a * xr, I[j] = a * xi;
+      } else {
+        const vec ai = g.A[0][p][1];
+        R[j] = a * xr - ai * xi, I[j] = a * xi + ai * xr;
+      }
+    } else {
+      mix(R[j], I[j], g.A[0][p], g.B[0][p], xr, xi, turn(xr, g, true), turn(xi, g, true), kind);
+    }
+  }
+}
+
+static void apply(const Op& g, vec* R, vec* I, int64_t base) {
+  if ((base & g.em) != g.ev) return;
+  const int pe = par(base & g.ez);
+  if (g.x == 0) {
+    if (g.diagonal) {
+      if (g.kind == REALS) singles(g, R, I, pe, true, REALS);
+      else singles(g, R, I, pe, true, GENERAL);
+    } else if (g.kind == REALS) singles(g, R, I, pe, false, REALS);
+    else if (g.kind == ROTX) singles(g, R, I, pe, false, ROTX);
+    else singles(g, R, I, pe, false, GENERAL);
+    return;
+  }
+  if (g.kind == SWAPS) {
+    int64_t t = 0;
+    for (int64_t it = 0; it < g.count; it++, t = ((t | g.F) + 1) & ~g.F) {
+      const int64_t j = t | g.V, k = j ^ g.x;
+      const vec xr = R[j], xi = I[j], yr = R[k], yi = I[k];
+      R[j] = yr, I[j] = yi, R[k] = xr, I[k] = xi;
+    }
+    return;
+  }
+  if (!g.xl && !g.varying) {
+    if (g.kind == REALS) pairs(g, R, I, pe, false, false, REALS);
+    else if (g.kind == ROTX) pairs(g, R, I, pe, false, false, ROTX);
+    else pairs(g, R, I, pe, false, false, GENERAL);
+  } else if (!g.xl) {
+    if (g.kind == REALS) pairs(g, R, I, pe, false, true, REALS);
+    else if (g.kind == ROTX) pairs(g, R, I, pe, false, true, ROTX);
+    else pairs(g, R, I, pe, false, true, GENERAL);
+  } else {
+    if (g.kind == REALS) pairs(g, R, I, pe, true, true, REALS);
+    else if (g.kind == ROTX) pairs(g, R, I, pe, true, true, ROTX);
+    else pairs(g, R, I, pe, true, true, GENERAL);
+  }
+}
+
+// -- the adjoint step: undo the gate on psi, add up the overlaps, carry lambda back ------------------------------------------
+
+// conj(lambda) psi for the diagonal and for the partner
+INLINE void overlap(vec* acc, vec lr, vec li, vec xr, vec xi, vec yr, vec yi, const bool reals) {
+  acc[0] += lr * xr + li * xi;
+  acc[2] += lr * yr + li * yi;
+  if (!reals) {
+    acc[1] += lr * xi - li * xr;
+    acc[3] += lr * yi - li * yr;
+  }
+}
+
+INLINE void back_pairs(const Op& g, vec* R, vec* I, vec* LR, vec* LI, int pe, vec (*acc)[2][4], const bool xl,
+                       const bool varying, const int kind, const bool active, const bool reals) {
+  int64_t t = 0;
+  const int p0 = pe ^ g.pfix;
+  vec a[2][2], b[2][2], s0[4] = {}, s1[4] = {};
+  if (!varying)
+    for (int s = 0; s < 2; s++)
+      for (int c = 0; c < 2; c++) a[s][c] = g.A[s][s ? p0 ^ g.pk : p0][c], b[s][c] = g.B[s][s ? p0 ^ g.pk : p0][c];
+  for (int64_t it = 0; it < g.count; it++, t = ((t | g.F) + 1) & ~g.F) {
+    const int64_t j = t | g.V, k = j ^ g.x;
+    const int p = varying ? pe ^ par(j & g.z) : p0, pq = p ^ g.pk;
+    const vec *aj = varying ? g.A[0][p] : a[0], *bj = varying ? g.B[0][p] : b[0];
+    const vec *ak = varying ? g.A[1][pq] : a[1], *bk = varying ? g.B[1][pq] : b[1];
+    const vec xr = R[j], xi = I[j], yr = R[k], yi = I[k];
+    vec ur, ui, vr, vi;
+    mix(ur, ui, aj, bj, xr, xi, turn(yr, g, xl), turn(yi, g, xl), kind);
+    mix(vr, vi, ak, bk, yr, yi, turn(xr, g, xl), turn(xi, g, xl), kind);
+    R[j] = ur, I[j] = ui, R[k] = vr, I[k] = vi;
+    const vec lr = LR[j], li = LI[j], mr = LR[k], mi = LI[k];
+    if (active) {
+      overlap(varying ? acc[0][p] : s0, lr, li, ur, ui, turn(vr, g, xl), turn(vi, g, xl), reals);
+      overlap(varying ? acc[1][pq] : s1, mr, mi, vr, vi, turn(ur, g, xl), turn(ui, g, xl), reals);
+    }
+    mix(LR[j], LI[j], aj, bj, lr, li, turn(mr, g, xl), turn(mi, g, xl), kind);
+    mix(LR[k], LI[k], ak, bk, mr, mi, turn(lr, g, xl), turn(li, g, xl), kind);
+  }
+  if (active && !varying)
+    for (int c = 0; c < 4; c++) acc[0][p0][c] = s0[c], acc[1][p0 ^ g.pk][c] = s1[c];
+}
+
+INLINE void back_singles(const Op& g, vec* R, vec* I, vec* LR, vec* LI, int pe, vec (*acc)[2][4], const bool diagonal,
+                         const int kind, const bool active, const bool reals) {
+  int64_t t = 0;
+  for (int64_t it = 0; it < g.count; it++, t = ((t | g.F) + 1) & ~g.F) {
+    const int64_t j = t | g.V;
+    const int p = pe ^ par(j & g.z);
+    const vec xr = R[j], xi = I[j], lr = LR[j], li = LI[j];
+    const vec *a = g.A[0][p], *b = g.B[0][p];
+    vec ur, ui;
+    if (diagonal) {
+      ur = a[0] * xr - a[1] * xi, ui = a[0] * xi + a[1] * xr;
+      LR[j] = a[0] * lr - a[1] * li, LI[j] = a[0] * li + a[1] * lr;
+    } else {
+      mix(ur, ui, a, b, xr, xi, turn(xr, g, true), turn(xi, g, true), kind);
+      mix(LR[j], LI[j], a, b, lr, li, turn(lr, g, true), turn(li, g, true), kind);
+    }
+    R[j] = ur, I[j] = ui;
+    if (active) {
+      if (diagonal) {
+        acc[0][p][0] += lr * ur + li * ui;
+        acc[0][p][1] += lr * ui - li * ur;
+      } else {
+        overlap(acc[0][p], lr, li, ur, ui, turn(ur, g, true), turn(ui, g, true), reals);
+      }
+    }
+  }
+}
+
+static void reduce(const Op& g, vec (*acc)[2][4], double* grad) {
+  double* out = grad + 8 * g.number;  // A0, A1, B0, B1 as (re, im)
+  for (int side = 0; side < (g.x ? 2 : 1); side++)
+    for (int p = 0; p < 2; p++)
+      for (int c = 0; c < 4; c++) {
+        double sum[2] = {0, 0};
+        for (int l = 0; l < W; l++)
+          if (g.lanes[side] >> l & 1) sum[g.lane_parity >> l & 1] += acc[side][p][c][l];
+        const int offset = c < 2 ? c : 4 + c - 2;
+        out[offset + 2 * p] += sum[0];
+        out[offset + 2 * (1 - p)] += sum[1];
+      }
+}
+
+static void back(const Op& g, vec* R, vec* I, vec* LR, vec* LI, int64_t base, double* grad) {
+  if ((base & g.em) != g.ev) return;
+  const int pe = par(base & g.ez);
+  if (!g.active && (g.kind == SWAPS || g.kind == REALS)) {
+    apply(g, R, I, base);
+    apply(g, LR, LI, base);
+    return;
+  }
+  vec acc[2][2][4] = {};
+  const int kind = g.kind == SWAPS ? REALS : g.kind;
+#define BACK_KIND(CALL, ...)                                              \
+  if (kind == REALS && g.real_only) CALL(__VA_ARGS__, REALS, true, true); \
+  else if (kind == REALS) CALL(__VA_ARGS__, REALS, true, false);          \
+  else if (kind == ROTX) CALL(__VA_ARGS__, ROTX, true, false);            \
+  else CALL(__VA_ARGS__, GENERAL, true, false)
+  if (!g.active) {
+    if (g.x == 0) {
+      if (g.diagonal) back_singles(g, R, I, LR, LI, pe, acc, true, GENERAL, false, false);
+      else back_singles(g, R, I, LR, LI, pe, acc, false, GENERAL, false, false);
+    } else {
+      back_pairs(g, R, I, LR, LI, pe, acc, true, true, GENERAL, false, false);
+    }
+    return;
+  }
+  if (g.x == 0) {
+    if (g.diagonal) {
+      back_singles(g, R, I, LR, LI, pe, acc, true, GENERAL, true, false);
+      for (int p = 0; p < 2; p++) acc[0][p][2] = acc[0][p][0], acc[0][p][3] = acc[0][p][1];
+    } else {
+      BACK_KIND(back_singles, g, R, I, LR, LI, pe, acc, false);
+    }
+  } else if (!g.xl && !g.varying) {
+    BACK_KIND(back_pairs, g, R, I, LR, LI, pe, acc, false, false);
+  } else {
+    BACK_KIND(back_pairs, g, R, I, LR, LI, pe, acc, true, true);
+  }
+#undef BACK_KIND
+  reduce(g, acc, grad);
+}
+
+// -- between interleaved memory and split scratch ----------------------------------------------------------------------------
+
+INLINE void load(const REAL* from, vec* re, vec* im, int64_t amplitudes) {
+  if (amplitudes < W) {
+    vec r = {}, i = {};
+    for (int64_t l = 0; l < amplitudes; l++) r[l] = from[2 * l], i[l] = from[2 * l + 1];
+    *re = r, *im = i;
+    return;
+  }
+  ivec even, odd;
+  for (int l = 0; l < W; l++) even[l] = 2 * l, odd[l] = 2 * l + 1;
+  for (int64_t v = 0; v < amplitudes / W; v++) {
+    vec a, b;
+    memcpy(&a, from + 2 * v * W, sizeof a);
+    memcpy(&b, from + (2 * v + 1) * W, sizeof b);
+    re[v] = __builtin_shuffle(a, b, even), im[v] = __builtin_shuffle(a, b, odd);
+  }
+}
+
+INLINE void store(REAL* to, const vec* re, const vec* im, int64_t amplitudes) {
+  if (amplitudes < W) {
+    for (int64_t l = 0; l < amplitudes; l++) to[2 * l] = (*re)[l], to[2 * l + 1] = (*im)[l];
+    return;
+  }
+  ivec low, high;
+  for (int l = 0; l < W; l++) low[l] = l / 2 + (l & 1) * W, high[l] = W / 2 + l / 2 + (l & 1) * W;
+  for (int64_t v = 0; v < amplitudes / W; v++) {
+    const vec a = __builtin_shuffle(re[v], im[v], low), b = __builtin_shuffle(re[v], im[v], high);
+    memcpy(to + 2 * v * W, &a, sizeof a);
+    memcpy(to + (2 * v + 1) * W, &b, sizeof b);
+  }
+}
+
+static void gather(const Block& b, const cplx* from, int64_t base, vec* R, vec* I, bool conj) {
+  const int64_t run = int64_t(1) << b.lo, step = run >= W ? run / W : 1;
+  for (size_t r = 0; r < b.row.size(); r++)
+    load((const REAL*)(from + base + b.row[r]), R + r * step, I + r * step, run);
+  if (conj)
+    for (int64_t v = 0; v < b.vectors; v++) I[v] = -I[v];
+}
+
+static void scatter(const Block& b, cplx* to, int64_t base, vec* R, vec* I, bool conj) {
+  const int64_t run = int64_t(1) << b.lo, step = run >= W ? run / W : 1;
+  if (conj)
+    for (int64_t v = 0; v < b.vectors; v++) I[v] = -I[v];
+  for (size_t r = 0; r < b.row.size(); r++) store((REAL*)(to + base + b.row[r]), R + r * step, I + r * step, run);
+}
+
+struct Scratch {
+  vec* plane[4];
+  char* raw;
+  Scratch(int64_t vectors, int planes) {
+    raw = (char*)aligned_alloc(64, (size_t)planes * vectors * sizeof(vec) < 64 ? 64 : ((size_t)planes * vectors * sizeof(vec) + 63) / 64 * 64);
+    for (int k = 0; k < planes; k++) plane[k] = (vec*)raw + k * vectors;
+  }
+  ~Scratch() { free(raw); }
+};
+
+// -- whole programs ------------------------------------------------------------------------------------------------------------
+
+// One state: from `in` (or |0...0> when null) to `out`.
+static void run_one(const cplx* in, cplx* out, const cplx* coef, int n, const int64_t* rows, const int64_t* sched, bool wide) {
+  const int64_t passes = sched[0];
+  const int64_t* d = sched + 1;
+  for (int64_t p = 0; p < passes; p++) {
+    const Block b(d, n);
+    const int64_t* list = d + 1 + b.nb;
+    const int64_t gates = *list++;
+    std::vector<Op, Aligned<Op>> ops(gates);
+    for (int64_t k = 0; k < gates; k++) build(ops[k], rows + 5 * list[k], coef + 4 * list[k], list[k], b, false);
+    const cplx* from = p ? out : in;
+#pragma omp parallel if (wide && b.blocks > 1)
+    {
+      Scratch s(b.vectors, 2);
+#pragma omp for schedule(static)
+      for (int64_t block = 0; block < b.blocks; block++) {
+        const int64_t base = b.base(block);
+        if (from) {
+          gather(b, from, base, s.plane[0], s.plane[1], false);
+        } else {
+          memset(s.raw, 0, 2 * b.vectors * sizeof(vec));
+          if (base == 0) s.plane[0][0][0] = 1;
+        }
+        if (from || base == 0 || p)
+          for (int64_t k = 0; k < gates; k++) apply(ops[k], s.plane[0], s.plane[1], base);
+        scatter(b, out, base, s.plane[0], s.plane[1], false);
+      }
+    }
+    d = list + gates;
+  }
+}
+
+// psi and lam are overwritten: psi holds the final state, `ct` its cotangent; grad gets 8 doubles an instruction.
+static void adjoint_one(const cplx* final_state, cplx* psi, const cplx* ct, cplx* lam, const cplx* coef, double* grad, int n,
+                        const int64_t* rows, const int64_t* sched, bool wide, int64_t instructions) {
+  const int64_t passes = sched[0];
+  std::vector<const int64_t*> starts;
+  const int64_t* d = sched + 1;
+  for (int64_t p = 0; p < passes; p++) {
+    starts.push_back(d);
+    const int64_t nb = d[0];
+    d += 1 + nb, d += 1 + *d;
+  }
+  for (int64_t p = passes; p-- > 0;) {
+    const Block b(starts[p], n);
+    const int64_t* list = starts[p] + 1 + b.nb;
+    const int64_t gates = *list++;
+    std::vector<Op, Aligned<Op>> ops(gates);
+    for (int64_t k = 0; k < gates; k++) {
+      const int64_t g = list[gates - 1 - k];
+      build(ops[k], rows + 5 * g, coef + 4 * g, g, b, true);
+    }
+    const bool first = p == passes - 1, last = p == 0;
+    const cplx *psi_from = first ? final_state : psi, *lam_from = first ? ct : lam;
+#pragma omp parallel if (wide && b.blocks > 1)
+    {
+      Scratch s(b.vectors, 4);
+      vec **pl = s.plane;
+      std::vector<double> mine(b.blocks > 1 ? 8 * instructions : 0, 0.0);
+      double* sums = b.blocks > 1 ? mine.data() : grad;
+#pragma omp for schedule(static)
+      for (int64_t block = 0; block < b.blocks; block++) {
+        const int64_t base = b.base(block);
+        gather(b, psi_from, base, pl[0], pl[1], false);
+        gather(b, lam_from, base, pl[2], pl[3], first);
+        for (int64_t k = 0; k < gates; k++) back(ops[k], pl[0], pl[1], pl[2], pl[3], base, sums);
+        if (!last) scatter(b, psi, base, pl[0], pl[1], false);
+        scatter(b, lam, base, pl[2], pl[3], last);
+      }
+      if (b.blocks > 1) {
+#pragma omp critical(sciax_gates)
+        for (int64_t k = 0; k < gates; k++)
+          for (int c = 0; c < 8; c++) grad[8 * ops[k].number + c] += mine[8 * ops[k].number + c];
+      }
+    }
+  }
+}
+
+static void run(const void* in, void* out, const void* coef, int64_t batch, int n, int64_t instructions, const int64_t* rows,
+                const int64_t* sched) {
+  const int64_t size = int64_t(1) << n;
+  const bool many = batch > 1;
+#pragma omp parallel for schedule(static) if (many)
+  for (int64_t b = 0; b < batch; b++)
+    run_one(in ? (const cplx*)in + b * size : nullptr, (cplx*)out + b * size, (const cplx*)coef + 4 * instructions * b, n, rows,
+            sched, !many);
+}
+
+static void adjoint(const void* final_state, void* work, const void* ct, void* lam, const void* coef, void* dcoef, int64_t batch,
+                    int n, int64_t instructions, const int64_t* rows, const int64_t* sched) {
+  const int64_t size = int64_t(1) << n;
+  const bool many = batch > 1;
+#pragma omp parallel for schedule(static) if (many)
+  for (int64_t b = 0; b < batch; b++) {
+    std::vector<double> grad(8 * instructions, 0.0);
+    adjoint_one((const cplx*)final_state + b * size, (cplx*)work + b * size, (const cplx*)ct + b * size, (cplx*)lam + b * size,
+                (const cplx*)coef + 4 * instructions * b, grad.data(), n, rows, sched, !many, instructions);
+    REAL* to = (REAL*)dcoef + 8 * instructions * b;
+    for (int64_t k = 0; k < 8 * instructions; k++) to[k] = (REAL)grad[k];
+  }
+}
+
+// -- Pauli sums: out[i] = sum_k c_k (-i)^{y_k} (-1)^{parity(i & z_k)} psi[i ^ x_k], terms sorted by x ---------------------------
+
+static void pauli_block(const cplx* psi, cplx* out, const vec* signs, const int64_t* terms, int64_t count, int64_t first,
+                        int64_t last, int64_t size) {
+  const int64_t amplitudes = size < W ? size : W;
+  for (int64_t j = first; j < last; j++) {
+    vec sr = {}, si = {};
+    for (int64_t k = 0; k < count;) {
+      const int64_t x = terms[3 * k];
+      vec d[2] = {{}, {}};
+      for (; k < count && terms[3 * k] == x; k++) {
+        const REAL sign = 1 - 2 * par(j & (terms[3 * k + 1] >> LW));
+        d[terms[3 * k + 2] & 1] += signs[k] * sign;
+      }
+      vec r, i;
+      load((const REAL*)(psi + (j ^ (x >> LW)) * W), &r, &i, amplitudes);
+      const int xl = (int)(x & (W - 1));
+      if (xl) {
+        ivec m;
+        for (int l = 0; l < W; l++) m[l] = l ^ xl;
+        r = __builtin_shuffle(r, m), i = __builtin_shuffle(i, m);
+      }
+      sr += d[0] * r - d[1] * i, si += d[0] * i + d[1] * r;
+    }
+    store((REAL*)(out + j * W), &sr, &si, amplitudes);
+  }
+}
+
+static void pauli(const void* psi, void* out, const void* coef, int64_t batch, int n, int64_t count, const int64_t* terms) {
+  const int64_t size = int64_t(1) << n, vectors = size > W ? size / W : 1;
+  const bool many = batch > 1;
+#pragma omp parallel if (batch * vectors > 256)
+  {
+    std::vector<vec, Aligned<vec>> signs(count);
+    int64_t ready = -1;
+    const int64_t chunk = many ? vectors : (vectors > 64 ? 64 : vectors), chunks = vectors / chunk;
+#pragma omp for schedule(static)
+    for (int64_t w = 0; w < batch * chunks; w++) {
+      const int64_t b = w / chunks, part = w % chunks;
+      if (ready != b) {
+        ready = b;
+        for (int64_t k = 0; k < count; k++) {
+          // (-i)^y: the real or imaginary plane is chosen by y & 1, its sign is here
+          const int y = (int)(terms[3 * k + 2] & 3);
+          const REAL c = ((const REAL*)coef)[count * b + k] * (y == 1 || y == 2 ? -1 : 1);
+          for (int l = 0; l < W; l++) signs[k][l] = par(l & terms[3 * k + 1]) ? -c : c;
+        }
+      }
+      pauli_block((const cplx*)psi + b * size, (cplx*)out + b * size, signs.data(), terms, count, part * chunk,
+                  (part + 1) * chunk, size);
+    }
+  }
+}
+
+#undef INLINE
+}  // namespace NS
+
+#undef NS
+#undef REAL
+#undef INT
+#undef VBYTES
