@@ -56,6 +56,7 @@ class Forecast:
 
     layout: Layout | None = field(default=None, init=False, repr=False)
     result: xr.Dataset | None = field(default=None, init=False, repr=False)
+    _channels: tuple[Channel, ...] = field(default=(), init=False, repr=False)
     _data: xr.Dataset | None = field(default=None, init=False, repr=False)
     _built: dict[str, Model] = field(default_factory=dict, init=False, repr=False)
 
@@ -94,6 +95,7 @@ class Forecast:
             wanted = self.model.input_coords().channels
         channels = tuple(Channel.parse(c) for c in wanted) if wanted else channels_of(ds)
         check_fields(ds, channels, allow_missing_values=True)
+        self._channels = channels
         ds = unstack(stack(ds, channels), channels).assign_attrs(ds.attrs)
         return self.regrid(ds) if self.regrid is not None else ds
 
@@ -126,7 +128,7 @@ class Forecast:
         hours = self.step_hours
         if hours is None:
             hours = time_step(ds) if ds.sizes["time"] > 1 else 6.0
-        return Coords.of(ds, channels_of(ds), hours)
+        return Coords.of(ds, self._channels, hours)
 
     def _training(self) -> xr.Dataset | None:
         if self.training is not None:

@@ -91,10 +91,12 @@ def check_fields(
         order = tuple(str(d) for d in da.dims if d in ORDER)
         if order != canonical:
             problems.append(f"dimensions of {name} are ({', '.join(order)}), expected ({', '.join(canonical)})")
-        if not allow_missing_values and da.chunks is None:
+    for c in wanted:
+        if c in have and not allow_missing_values and ds[c.name].chunks is None:
+            da = ds[c.name].sel(level=c.level) if "level" in ds[c.name].dims else ds[c.name]
             bad = int((~np.isfinite(da.values)).sum())
             if bad:
-                problems.append(f"{bad} missing or infinite values in {name}")
+                problems.append(f"{bad} missing or infinite values in {c}")
     if problems:
         raise InputError(
             f"the fields do not fit the model: {len(problems)} problem(s)",
