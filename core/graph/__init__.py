@@ -1,5 +1,6 @@
 """Graph mode: ordinary Python, compiled. See docs/graph.md."""
 
+from sciax.core.graph._cache import persistent_cache as persistent_cache
 from sciax.core.graph._errors import GraphError as GraphError
 from sciax.core.graph._errors import LoopBoundError as LoopBoundError
 from sciax.core.graph._errors import MissingReturnError as MissingReturnError

@@ -41,7 +41,8 @@ def truth(value: Any, what: str) -> Any:
             expected="a scalar",
             remedy="use jnp.where to choose element by element, or .any() / .all()",
         )
-    value = jnp.reshape(value, ())
+    if value.shape:
+        value = jnp.reshape(value, ())
     return value if value.dtype == bool else value != 0
 
 

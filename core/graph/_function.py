@@ -90,6 +90,7 @@ class GraphFunction(Generic[P, R]):
             from sciax.core.graph._buckets import Buckets
 
             self._buckets = Buckets(buckets, self._signature, self.__name__)
+            self._buckets.run_untraced = lambda args, kwargs: self._traced(args, kwargs)
         self._jitted = jax.jit(self._run, static_argnums=0)
 
     def _static_names(self, static: Any) -> frozenset[str]:
@@ -275,6 +276,11 @@ class GraphFunction(Generic[P, R]):
         self._last = trace
         self._watch(trace)
         return _plain(result, self._where())
+
+    def _traced(self, args: tuple, kwargs: dict) -> Any:
+        """The converted function under a trace that is already going on, without counting as a compilation."""
+        with tracing(Trace(options=self.options)):
+            return self._target()(*args, **kwargs)
 
     def _where(self) -> tuple[str, int] | None:
         code = getattr(inspect.unwrap(self.function), "__code__", None)

@@ -171,7 +171,9 @@ def _passes(node: ast.FunctionDef, fn: types.FunctionType, filename: str) -> tup
             node = logical_expressions.transform(node, ctx)
             return variables.transform(node, ctx)
 
-    options = converter.ConversionOptions(recursive=True, user_requested=False, optional_features=None)
+    options = converter.ConversionOptions(
+        recursive=True, user_requested=False, optional_features=converter.Feature.BUILTIN_FUNCTIONS
+    )
     namer = naming.Namer(dict.fromkeys([*fn.__globals__, *fn.__code__.co_freevars]))
     new_name = namer.new_symbol(f"ag__{node.name}", ())
     info = transformer.EntityInfo(

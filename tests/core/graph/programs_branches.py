@@ -1,6 +1,6 @@
 """Programs with branches, for the table-driven test of graph mode. Each is run compiled and line by line."""
 
-# ruff: noqa: B007, B018, E731, RUF005, F841, PLW0603
+# ruff: noqa: E731
 
 import functools
 import math
@@ -383,7 +383,7 @@ def partial_application(x):
 
 @program((2.0,), (-2.0,))
 def lambda_inside(x):
-    f = lambda v: v * 2 if v > 0 else v  # noqa: E731
+    f = lambda v: v * 2 if v > 0 else v
     return f(x)
 
 

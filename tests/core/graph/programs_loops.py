@@ -1,6 +1,6 @@
 """Programs with loops, for the table-driven test of graph mode."""
 
-# ruff: noqa: B007, B018, E731, RUF005, F841, PLW0603
+# ruff: noqa: B007
 
 import itertools
 

@@ -1,6 +1,6 @@
 """Programs that graph mode must refuse, each with the line, the variable and a way out."""
 
-# ruff: noqa: B007, B018, E731, RUF005, F841, PLW0603
+# ruff: noqa: B007
 
 import jax.numpy as jnp
 from table import refused
