@@ -90,7 +90,8 @@ class BoxDomain(Domain):
         """
         if other:
             raise InputError(
-                f"unknown option {next(iter(other))!r}", remedy=did_you_mean(next(iter(other)), ["size", "cells", "kind"])
+                f"unknown option {next(iter(other))!r}",
+                remedy=did_you_mean(next(iter(other)), ["size", "cells", "kind"]),
             )
         if size is not None and cells is not None:
             raise InputError("give either size or cells", got=f"size={size}, cells={cells}")

@@ -24,7 +24,8 @@ class Condition:
 
     Attributes:
         field, component: what it is about.
-        on: a boundary name, several, or a function of x that is true there.
+        on: a boundary name, several, a function of x that is true there, "boundary" (all of it), or "rest" (what the other
+            conditions on the field leave).
     """
 
     field: Field
@@ -36,7 +37,13 @@ class Condition:
         return ()
 
     def where(self) -> str:
-        return self.on if isinstance(self.on, str) else ", ".join(self.on) if isinstance(self.on, tuple) else "a function of x"
+        return (
+            self.on
+            if isinstance(self.on, str)
+            else ", ".join(self.on)
+            if isinstance(self.on, tuple)
+            else "a function of x"
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,6 +133,8 @@ def _set(condition: Condition, u: Any, on: Any, **rest: Any) -> None:
     if isinstance(on, list | set):
         on = tuple(on)
     if not (isinstance(on, str) or callable(on) or (isinstance(on, tuple) and all(isinstance(n, str) for n in on))):
-        raise InputError("where does the condition hold?", got=repr(on), expected="a boundary name, several, or a function")
+        raise InputError(
+            "where does the condition hold?", got=repr(on), expected="a boundary name, several, or a function"
+        )
     for name, value in {"field": field, "component": component, "on": on, **rest}.items():
         object.__setattr__(condition, name, value)

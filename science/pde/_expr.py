@@ -71,7 +71,9 @@ class Expr:
     __hash__ = object.__hash__
 
     def __bool__(self):
-        raise InputError("a symbolic expression has no truth value", remedy="`lhs == rhs` makes an equation; do not test it")
+        raise InputError(
+            "a symbolic expression has no truth value", remedy="`lhs == rhs` makes an equation; do not test it"
+        )
 
 
 def _reciprocal(a):
@@ -146,7 +148,9 @@ class ByGroup(Expr):
 
     @property
     def args(self):  # type: ignore[override]
-        return tuple(as_expr(v) for v in self.values.values()) + (() if self.default is None else (as_expr(self.default),))
+        return tuple(as_expr(v) for v in self.values.values()) + (
+            () if self.default is None else (as_expr(self.default),)
+        )
 
     def __repr__(self):
         return f"by group {dict(self.values)}"
@@ -263,7 +267,9 @@ def as_expr(thing: Any) -> Expr:
     if callable(thing):
         return Function(thing)
     if isinstance(thing, str) or thing is None:
-        raise InputError("not a coefficient", got=repr(thing), expected="a number, array, function of x, or mapping by group")
+        raise InputError(
+            "not a coefficient", got=repr(thing), expected="a number, array, function of x, or mapping by group"
+        )
     return Constant(thing)
 
 

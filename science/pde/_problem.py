@@ -47,12 +47,17 @@ class Problem:
         strange = [item for item in items if not isinstance(item, Equation | Condition)]
         if strange:
             raise InputError(
-                "a Problem takes equations and conditions", got=repr(strange[0]), expected="lhs == rhs, Dirichlet(...), ..."
+                "a Problem takes equations and conditions",
+                got=repr(strange[0]),
+                expected="lhs == rhs, Dirichlet(...), ...",
             )
         fields: dict[str, Field] = {}
         for equation in self.equations:
             for field in fields_of(equation.residual):
-                if fields.setdefault(field.name, field) is not field and fields[field.name].components != field.components:
+                if (
+                    fields.setdefault(field.name, field) is not field
+                    and fields[field.name].components != field.components
+                ):
                     raise InputError(f"two fields are named {field.name!r}")
         self.fields = tuple(fields.values())
         if len(self.equations) != len(self.fields) or not self.equations:
@@ -63,9 +68,13 @@ class Problem:
             )
         for condition in self.conditions:
             if condition.field.name not in fields:
-                raise InputError(f"{condition!r} is about a field of no equation", remedy=did_you_mean(condition.field.name, fields))
+                raise InputError(
+                    f"{condition!r} is about a field of no equation", remedy=did_you_mean(condition.field.name, fields)
+                )
             if condition.component is not None and not 0 <= condition.component < condition.field.size:
-                raise InputError(f"{condition!r}: the field has {condition.field.size} components", got=condition.component)
+                raise InputError(
+                    f"{condition!r}: the field has {condition.field.size} components", got=condition.component
+                )
         self.parameters: dict[str, Parameter] = {}
         for expr in self.expressions():
             for node in walk(expr):
@@ -78,19 +87,25 @@ class Problem:
         self._check_parts()
 
     def _check_parts(self) -> None:
-        known = [*self.domain.boundaries, "boundary"]
+        known = [*self.domain.boundaries, "boundary", "rest"]
         for condition in self.conditions:
             if isinstance(condition, Initial | Periodic) or callable(condition.on):
                 continue
             for name in (condition.on,) if isinstance(condition.on, str) else condition.on:
                 if name not in known:
-                    raise InputError(f"{condition!r}: the domain has no boundary {name!r}", remedy=did_you_mean(str(name), known))
+                    raise InputError(
+                        f"{condition!r}: the domain has no boundary {name!r}", remedy=did_you_mean(str(name), known)
+                    )
 
     def expressions(self) -> list[Expr]:
         """Every expression of the problem, and the expressions that parameters default to."""
         out = [e.residual for e in self.equations] + [x for c in self.conditions for x in c.exprs]
         for expr in list(out):
-            out += [as_expr(n.default) for n in walk(expr) if isinstance(n, Parameter) and isinstance(n.default, dict | Expr)]
+            out += [
+                as_expr(n.default)
+                for n in walk(expr)
+                if isinstance(n, Parameter) and isinstance(n.default, dict | Expr)
+            ]
         return out
 
     @property
@@ -146,5 +161,3 @@ class Problem:
     def __repr__(self) -> str:
         lines = [repr(self.domain), *map(repr, self.equations), *map(repr, self.conditions)]
         return "Problem(\n  " + ",\n  ".join(lines) + "\n)"
-
-

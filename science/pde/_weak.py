@@ -82,7 +82,10 @@ def _fit(value, shape, term):
     from sciax.core.errors import ShapeError
 
     raise ShapeError(
-        f"the term {term!r} does not fit its equation", got=jnp.shape(value), expected=shape, remedy="check vectors and scalars"
+        f"the term {term!r} does not fit its equation",
+        got=jnp.shape(value),
+        expected=shape,
+        remedy="check vectors and scalars",
     )
 
 

@@ -44,7 +44,9 @@ class Solution:
         """How wrong the solution is, where the method can tell."""
         from sciax.core.errors import UnsupportedError
 
-        raise UnsupportedError(f"method {self.method!r} makes no error estimate", remedy="compare(s, solve(p, method=...))")
+        raise UnsupportedError(
+            f"method {self.method!r} makes no error estimate", remedy="compare(s, solve(p, method=...))"
+        )
 
     def field(self, which: Any = None) -> Field:
         """A field by name or as it is; the first if none is named."""

@@ -17,7 +17,11 @@ def _assemble_samples(rng: np.random.Generator):
     scale = 10.0 ** rng.uniform(-6, 6, 30)
     slots = rng.integers(0, 9, 30).astype(np.int32)
     yield Sample(
-        "badly scaled", (rng.standard_normal(30) * scale, slots), {"nnz": 8}, tolerance=10.0, reason="sums of mixed scale"
+        "badly scaled",
+        (rng.standard_normal(30) * scale, slots),
+        {"nnz": 8},
+        tolerance=10.0,
+        reason="sums of mixed scale",
     )
 
 
@@ -54,7 +58,13 @@ def _sample_matrix(rng, n, m=None, density=0.3):
 
 
 def _matvec_samples(rng: np.random.Generator):
-    for label, n, m in (("ordinary", 12, 12), ("empty", 0, 0), ("size one", 1, 1), ("odd and wide", 5, 9), ("large", 61, 47)):
+    for label, n, m in (
+        ("ordinary", 12, 12),
+        ("empty", 0, 0),
+        ("size one", 1, 1),
+        ("odd and wide", 5, 9),
+        ("large", 61, 47),
+    ):
         p, data = _sample_matrix(rng, n, m, 1.0 if n == 1 else 0.3)
         yield Sample(label, (data, rng.standard_normal(m)), {"pattern": p})
     p, data = _sample_matrix(rng, 8)

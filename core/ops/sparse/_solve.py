@@ -59,6 +59,40 @@ def raise_for(info: SolveInfo, who: str = "linear solve") -> None:
     raise InputError(message, remedy="look for NaN or infinity in coefficients, sources and boundary values")
 
 
+# A callback may run in a thread where the scope that switched 64-bit arrays on does not hold, and JAX would then narrow what
+# goes in and out. float64 therefore crosses as pairs of 32-bit words, and complex numbers as pairs of reals.
+
+
+def _encode(array):
+    if jnp.iscomplexobj(array):
+        array = jnp.stack([array.real, array.imag], axis=-1)
+    return jax.lax.bitcast_convert_type(array, jnp.uint32) if array.dtype == np.float64 else array
+
+
+def _decode(array, dtype):
+    if np.finfo(dtype).bits == 64:
+        array = jax.lax.bitcast_convert_type(array, jnp.float64)
+    return jax.lax.complex(array[..., 0], array[..., 1]) if np.issubdtype(dtype, np.complexfloating) else array
+
+
+def _host_decode(array, dtype):
+    array = np.ascontiguousarray(array)
+    if np.finfo(dtype).bits == 64:
+        array = array.view(np.float64)[..., 0]
+    return array[..., 0] + 1j * array[..., 1] if np.issubdtype(dtype, np.complexfloating) else array
+
+
+def _host_encode(array):
+    if np.iscomplexobj(array):
+        array = np.stack([array.real, array.imag], axis=-1)
+    return np.ascontiguousarray(array[..., None]).view(np.uint32) if array.dtype == np.float64 else array
+
+
+def _encoded_callback(host, data, b, *, dtype, **options):
+    x, info = _callback(host, _host_decode(data, dtype), _host_decode(b, dtype), **options)
+    return _host_encode(x), SolveInfo(info.iterations, _host_encode(info.residual), info.status)
+
+
 def _callback(host, data, b, *, transpose, definite, method, tol, maxiter):
     """Batched host solve: leading axes of data and b broadcast; one factor serves all right-hand sides of a matrix."""
     data, b = np.asarray(data), np.asarray(b)
@@ -135,24 +169,23 @@ def _traced(data, b, pattern, *, method, preconditioner, definite, tol, maxiter,
 
     def run(transpose, right):
         if method == "direct" or preconditioner == "amg":
+            integer = jax.ShapeDtypeStruct((), jnp.int32)
             shapes = (
-                jax.ShapeDtypeStruct(right.shape, dtype),
-                SolveInfo(
-                    jax.ShapeDtypeStruct((), jnp.int32),
-                    jax.ShapeDtypeStruct((), real),
-                    jax.ShapeDtypeStruct((), jnp.int32),
-                ),
+                jax.eval_shape(_encode, right),
+                SolveInfo(integer, jax.eval_shape(_encode, jax.ShapeDtypeStruct((), real)), integer),
             )
             call = partial(
-                _callback,
+                _encoded_callback,
                 pattern.host,
+                dtype=np.dtype(dtype),
                 transpose=transpose,
                 definite=definite,
                 method=method,
                 tol=tol,
                 maxiter=maxiter,
             )
-            return jax.pure_callback(call, shapes, data, right, vmap_method="expand_dims")
+            x, info = jax.pure_callback(call, shapes, _encode(data), _encode(right), vmap_method="expand_dims")
+            return _decode(x, dtype), info._replace(residual=_decode(info.residual, real))
         return _krylov(
             data,
             right,
@@ -209,7 +242,9 @@ def solve_with_info(
     if method not in METHODS:
         raise InputError(f"unknown linear solver {method!r}", remedy=did_you_mean(method, METHODS))
     if preconditioner not in PRECONDITIONERS:
-        raise InputError(f"unknown preconditioner {preconditioner!r}", remedy=did_you_mean(preconditioner, PRECONDITIONERS))
+        raise InputError(
+            f"unknown preconditioner {preconditioner!r}", remedy=did_you_mean(preconditioner, PRECONDITIONERS)
+        )
     if method == "direct" and preconditioner != "none":
         raise InputError("a direct solve takes no preconditioner", got=preconditioner, expected="none")
     if pattern.shape[0] != pattern.shape[1]:

@@ -71,7 +71,11 @@ def unpack(layout: Layout, z, inverse, dtype, dim: int):
     for k, field in enumerate(layout.fields):
         rows = z[layout.starts[k] : layout.starts[k + 1]]
         value = rows[:, 0]
-        slope = jnp.sum(rows[:, 1:, None] * inverse[None], axis=1) if inverse is not None else jnp.zeros((field.size, dim), dtype)
+        slope = (
+            jnp.sum(rows[:, 1:, None] * inverse[None], axis=1)
+            if inverse is not None
+            else jnp.zeros((field.size, dim), dtype)
+        )
         scalar = field.components is None
         out[field.name] = (value[0], slope[0]) if scalar else (value, slope)
     return out
@@ -101,13 +105,17 @@ def cell_integrand(layout: Layout, forms: tuple[WeakForm, ...], dim: int):
     return integrand
 
 
-def facet_integrand(layout: Layout, k: int, component: int | None, sign: float, coefficient: Expr | None, value: Expr, dim: int):
+def facet_integrand(
+    layout: Layout, k: int, component: int | None, sign: float, coefficient: Expr | None, value: Expr, dim: int
+):
     """What a Neumann or Robin condition adds to the residual of its field: `-sign (value - coefficient u) v`."""
     field = layout.fields[k]
     shape = () if field.components is None or component is not None else (field.components,)
 
     def integrand(z, point, values, t):
-        fields = unpack(layout, jnp.concatenate([z[:, None], jnp.zeros((z.shape[0], dim), z.dtype)], 1), None, z.dtype, dim)
+        fields = unpack(
+            layout, jnp.concatenate([z[:, None], jnp.zeros((z.shape[0], dim), z.dtype)], 1), None, z.dtype, dim
+        )
         env = Env(point["x"], fields, values, point["groups"], point["samples"], {}, point["normal"], t)
         natural = jnp.broadcast_to(evaluate(value, env), shape)
         if coefficient is not None:

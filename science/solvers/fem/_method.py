@@ -104,7 +104,10 @@ class Fem(Method):
         if isinstance(order, dict):
             for name in order:
                 if name not in [f.name for f in problem.fields]:
-                    raise InputError(f"order for an unknown field {name!r}", remedy=did_you_mean(name, [f.name for f in problem.fields]))
+                    raise InputError(
+                        f"order for an unknown field {name!r}",
+                        remedy=did_you_mean(name, [f.name for f in problem.fields]),
+                    )
             orders = [int(order.get(f.name, 1)) for f in problem.fields]
         else:
             orders = [int(order) - (0 if form.second_order else 1) for form in self.forms]
@@ -150,11 +153,12 @@ class Fem(Method):
 
     def _natural_parts(self, problem: Problem, degree: int):
         mesh, parts = self.mesh, []
-        covered = {}
-        for condition in problem.conditions:
-            if not isinstance(condition, Dirichlet | Neumann | Robin):
-                continue
-            facets = self.facets_of(condition.on)
+        covered: dict[Any, dict[int, list[Any]]] = {}
+        self.parts: dict[Any, np.ndarray] = {}
+        here = [c for c in problem.conditions if isinstance(c, Dirichlet | Neumann | Robin)]
+        for condition in sorted(here, key=lambda c: c.on == "rest"):  # "rest" is what the others leave
+            facets = self._rest(condition, covered) if condition.on == "rest" else self.facets_of(condition.on)
+            self.parts[condition] = facets
             k = self.layout.index(condition.field.name)
             components = range(condition.field.size) if condition.component is None else [condition.component]
             for c in components:
@@ -165,7 +169,8 @@ class Fem(Method):
             inside = facets[mesh.facet_cells[facets, 1] >= 0]
             if len(inside):
                 raise UnsupportedError(
-                    f"{condition!r}: {len(inside)} of its facets lie inside the domain", remedy="use a group of the boundary"
+                    f"{condition!r}: {len(inside)} of its facets lie inside the domain",
+                    remedy="use a group of the boundary",
                 )
             form = self.forms[k]
             if not form.second_order:
@@ -173,6 +178,12 @@ class Fem(Method):
             parts.append((condition, k, Patch.on_facets(mesh, facets, degree)))
         self._check_covered(covered)
         return parts
+
+    def _rest(self, condition, covered) -> np.ndarray:
+        k = self.layout.index(condition.field.name)
+        components = range(condition.field.size) if condition.component is None else [condition.component]
+        seen = {f for c in components for f in covered.get((k, c), {})}
+        return np.setdiff1d(self.mesh.exterior, np.fromiter(seen, dtype=np.int64, count=len(seen)))
 
     def _check_covered(self, covered) -> None:
         mesh = self.mesh
@@ -185,13 +196,14 @@ class Fem(Method):
                 bare = np.setdiff1d(mesh.exterior, np.fromiter(seen, dtype=np.int64, count=len(seen)))
                 if len(bare):
                     named = [n for n, rows in mesh.facet_groups.items() if np.isin(rows, bare).any()]
-                    rest = len(bare) - len(np.intersect1d(bare, np.concatenate([mesh.facet_groups[n] for n in named]) if named else []))
+                    rest = len(bare) - len(
+                        np.intersect1d(bare, np.concatenate([mesh.facet_groups[n] for n in named]) if named else [])
+                    )
                     where = ", ".join(map(repr, named)) + (f" and {rest} facets in no group" if rest else "")
                     raise InputError(
                         f"{label} has no condition on a part of the boundary",
                         got=f"{len(bare)} of {len(mesh.exterior)} boundary facets without one: {where}",
-                        remedy=f"state it: Neumann({field.name}, 0, on=...) for an insulated or free part"
-                        + (", with a function of x as `on` for facets in no group" if rest else ""),
+                        remedy=f"state it: Neumann({field.name}, 0, on=...) insulates or frees a part; on='rest' is the rest",
                     )
                 for f, conditions in seen.items():
                     essential = [isinstance(x, Dirichlet) for x in conditions]
@@ -208,13 +220,13 @@ class Fem(Method):
         fixed = np.zeros(layout.size, dtype=bool)
         for condition in problem.of_kind(Dirichlet):
             k = layout.index(condition.field.name)
-            nodes = np.unique(self.numbers[k].facets(self.facets_of(condition.on)))
+            nodes = np.unique(self.numbers[k].facets(self.parts[condition]))
             components = range(condition.field.size) if condition.component is None else (condition.component,)
             rows = np.stack([layout.unknowns(k, nodes, c) for c in components], axis=1)
             fixed[rows] = True
             self.essential.append((condition, self.numbers[k].points[nodes], rows))
-        self.free = np.flatnonzero(~fixed)
         self.fixed = fixed
+        self.free = np.flatnonzero(~fixed)
         if len(self.free) == 0:
             raise InputError("every unknown is fixed by a boundary condition", remedy="use a finer mesh")
         for k, form in enumerate(self.forms):
@@ -232,7 +244,11 @@ class Fem(Method):
         """A constraint field (pressure) whose velocity is given all around is free by a constant: one value is pinned."""
         self.pinned: list[int] = []
         for k, form in enumerate(self.forms):
-            if form.second_order or form.reacts() or self.fixed[self.layout.offsets[k] : self.layout.offsets[k + 1]].any():
+            if (
+                form.second_order
+                or form.reacts()
+                or self.fixed[self.layout.offsets[k] : self.layout.offsets[k + 1]].any()
+            ):
                 continue
             partners = [j for j, other in enumerate(self.forms) if other.second_order and form.test in
                         [f for term in other.flux for f in fields_of(term)]]  # fmt: skip
@@ -280,16 +296,22 @@ class Fem(Method):
         # Arrays that the compiled programs take as arguments, so that they are not constants in them.
         with jax.ensure_compile_time_eval():
             self.arrays = {
-                "cell": {"x": jnp.asarray(self.patch.x, dtype), "inverse": jnp.asarray(self.patch.inverse, dtype),
-                         "measure": jnp.asarray(self.patch.measure, dtype),
-                         "groups": {n: jnp.asarray(v, dtype) for n, v in self.indicators.items()}},
+                "cell": self._geometry(self.patch),
                 "nodes": [jnp.asarray(n, jnp.int32) for n in nodes],
-                "facet": [{"x": jnp.asarray(p.x, dtype), "normal": jnp.asarray(p.normal, dtype), "measure": jnp.asarray(p.measure, dtype),
-                           "groups": {n: jnp.asarray(v[p.cell], dtype) for n, v in self.indicators.items()}} for _, _, p in self._natural],
+                "facet": [self._geometry(p) for _, _, p in self._natural],
                 "facet_nodes": [jnp.asarray(n, jnp.int32) for n in boundary_nodes],
                 "essential": [(jnp.asarray(x, dtype), jnp.asarray(r, jnp.int32)) for _, x, r in self.essential],
-                "slots": slots, "free": jnp.asarray(self.free, jnp.int32),
-            }  # fmt: skip
+                "slots": slots,
+                "free": jnp.asarray(self.free, jnp.int32),
+            }
+
+    def _geometry(self, patch: Patch) -> dict[str, Any]:
+        """A patch's arrays, and which cell groups its points are in."""
+        named = {"x": patch.x, "measure": patch.measure}
+        named |= {"inverse": patch.inverse} if patch.normal is None else {"normal": patch.normal}
+        out: dict[str, Any] = {name: jnp.asarray(array, self.dtype) for name, array in named.items()}
+        out["groups"] = {name: jnp.asarray(member[patch.cell], self.dtype) for name, member in self.indicators.items()}
+        return out
 
     # -- evaluation --------------------------------------------------------------------------------------------------
 
@@ -333,15 +355,20 @@ class Fem(Method):
 
     def _expect(self, name, value, shape, what):
         if value.shape != shape:
-            raise InputError(f"parameter {name!r} on the mesh has the wrong shape", got=value.shape, expected=f"{shape}: {what}")
+            raise InputError(
+                f"parameter {name!r} on the mesh has the wrong shape", got=value.shape, expected=f"{shape}: {what}"
+            )
 
     def _lift(self, arrays, values, t):
         """The vector of unknowns with boundary values set and zero elsewhere."""
         out = jnp.zeros(self.layout.size, self.dtype)
+        plain = {n: v for n, v in values.items() if n in self.compiled or self.parameters[n].on is None}
         for (condition, _, _), (x, rows) in zip(self.essential, arrays["essential"]):
-            plain = {n: v for n, v in values.items() if not isinstance(v, jax.Array) or self.parameters[n].on is None}
-            at = jax.vmap(lambda p, c=condition: jnp.broadcast_to(evaluate(c.value, Env(p, values=plain, t=t)), (rows.shape[1],)))(x)
-            out = out.at[rows].set(at)
+
+            def at(p, c=condition, count=rows.shape[1]):
+                return jnp.broadcast_to(evaluate(c.value, Env(p, values=plain, t=t)), (count,))
+
+            out = out.at[rows].set(jax.vmap(at)(x))
         return out
 
     def _assemble(self, arrays, values, vector, previous=None, rate_scale=None, t=None, *, matrix: bool = True):
@@ -381,7 +408,9 @@ class Fem(Method):
                     moved = None if rate is None else scale * direction[:, 0]
                     if rate is None:
                         return jax.jvp(lambda a: self._integrand(a, None, point, values, t), (z,), (direction,))[1]
-                    return jax.jvp(lambda a, b: self._integrand(a, b, point, values, t), (z, rate), (direction, moved))[1]
+                    return jax.jvp(lambda a, b: self._integrand(a, b, point, values, t), (z, rate), (direction, moved))[
+                        1
+                    ]
 
                 basis = jnp.eye(z.size, dtype=z.dtype).reshape(z.size, *z.shape)
                 return jax.vmap(along, out_axes=-1)(basis).reshape(*z.shape, *z.shape)
@@ -404,7 +433,13 @@ class Fem(Method):
             z = jnp.zeros((layout.starts[-1], *local.shape[::2]), dtype)
             z = z.at[layout.starts[k] : layout.starts[k + 1]].set(jnp.moveaxis(local, 1, 0))
             function = facet_integrand(
-                layout, k, condition.component, self.forms[k].sign, getattr(condition, "coefficient", None), condition.value, dim
+                layout,
+                k,
+                condition.component,
+                self.forms[k].sign,
+                getattr(condition, "coefficient", None),
+                condition.value,
+                dim,
             )
             inner = {"x": -1, "normal": -1, "measure": -1, "groups": None, "samples": -1}
             axes = [(-1, inner, None, None), (-1, {**inner, "groups": -1}, None, None)]
@@ -497,7 +532,7 @@ class Fem(Method):
         first = norm(start)
 
         def go_on(state):
-            _, size, count, history, status = state
+            _, size, count, _, status = state
             return (size > tol * jnp.maximum(first, 1e-3)) & (count < self.newton) & (status == 0)
 
         def step(state):
@@ -542,7 +577,9 @@ class Fem(Method):
         x = jnp.asarray(self.patch.x.reshape(self.mesh.dim, -1).T[:20000], self.dtype)
         for name, value in values.items():
             if not bool(jnp.isfinite(jax.lax.stop_gradient(value)).all()):
-                raise InputError(f"parameter {name!r} has a value that is not finite", remedy="look for NaN or infinity") from error
+                raise InputError(
+                    f"parameter {name!r} has a value that is not finite", remedy="look for NaN or infinity"
+                ) from error
         for expr in problem.expressions():
             for node in walk(expr):
                 if isinstance(node, Constant) and not bool(jnp.isfinite(jnp.asarray(node.value)).all()):
@@ -559,5 +596,3 @@ class Fem(Method):
 
 def _is_complex(value: Any) -> bool:
     return np.iscomplexobj(value)
-
-

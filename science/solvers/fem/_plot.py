@@ -75,9 +75,13 @@ def plot(solution, field, title):
         where = fem.numbers[k].vertex_unknowns
         norm = Normalize(values.min(), values.max())
         colours = colormaps["viridis"](norm(values[where[faces]].mean(axis=1)))
-        axes.add_collection3d(Poly3DCollection(list(mesh.points[faces]), facecolors=colours, edgecolors="black", linewidths=0.1))  # type: ignore[attr-defined]
+        axes.add_collection3d(
+            Poly3DCollection(list(mesh.points[faces]), facecolors=colours, edgecolors="black", linewidths=0.1)
+        )  # type: ignore[attr-defined]
         low, high = mesh.points.min(axis=0), mesh.points.max(axis=0)
-        axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), zlim=(low[2], high[2]), xlabel="x", ylabel="y", zlabel="z")  # type: ignore[call-arg]
+        axes.set(
+            xlim=(low[0], high[0]), ylim=(low[1], high[1]), zlim=(low[2], high[2]), xlabel="x", ylabel="y", zlabel="z"
+        )  # type: ignore[call-arg]
         axes.set_box_aspect(high - low)  # type: ignore[arg-type]
         figure.colorbar(ScalarMappable(norm, "viridis"), ax=axes, label=label, shrink=0.7)
     axes.set_title(title or f"{label}: {len(mesh.cells)} {mesh.kind} cells, order {fem.layout.orders[k]}")

@@ -12,8 +12,8 @@ from sciax.science.mesh import CELLS
 def quadrature(kind: str, degree: int) -> tuple[np.ndarray, np.ndarray]:
     """Points [q, dim] and weights [q] exact for polynomials of total (for quads and hexes: each axis') degree `degree`.
 
-    Triangle and tetrahedron rules of degree 1, 2 (3 and 4 points) and triangle degree 5 (7 points, Radon 1948) are in closed
-    form; others are conical products (Stroud 1971).
+    Triangle and tetrahedron rules of degree 1, 2 (3 and 4 points), triangle degree 4 (6 points, Cowper 1973) and 5 (7 points,
+    Radon 1948) are in closed form; others are conical products (Stroud 1971).
     """
     cell = CELLS[kind]
     if cell.dim == 0:
@@ -32,6 +32,13 @@ def quadrature(kind: str, degree: int) -> tuple[np.ndarray, np.ndarray]:
     if degree == 2:
         a = (5 - np.sqrt(5)) / 20
         return a + (1 - 4 * a) * np.concatenate([np.zeros((1, 3)), np.eye(3)]), np.full(4, 1 / 24)
+    if degree in (3, 4) and cell.dim == 2:
+        points, weights = [], []
+        for sign in (1, -1):
+            a = (8 - np.sqrt(10) + sign * np.sqrt(38 - 44 * np.sqrt(2 / 5))) / 18
+            points.append(np.array([[a, a], [1 - 2 * a, a], [a, 1 - 2 * a]]))
+            weights.append(np.full(3, (620 + sign * np.sqrt(213125 - 53320 * np.sqrt(10))) / 7440))
+        return np.concatenate(points), np.concatenate(weights)
     if degree <= 5 and cell.dim == 2:
         root = np.sqrt(15)
         points, weights = [np.full((1, 2), 1 / 3)], [np.array([9 / 80])]

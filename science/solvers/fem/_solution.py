@@ -150,7 +150,9 @@ class FemSolution(Solution):
         for condition, j, patch in fem._natural:
             shared = np.isin(patch.facets, facets)
             if j == k and shared.any():
-                total = total + self._stated_flux(condition, Patch.on_facets(self.mesh, patch.facets[shared], fem.degree), j)
+                total = total + self._stated_flux(
+                    condition, Patch.on_facets(self.mesh, patch.facets[shared], fem.degree), j
+                )
         return total
 
     def _stated_flux(self, condition, patch, k):
@@ -165,9 +167,7 @@ class FemSolution(Solution):
         z = z.at[fem.layout.starts[k] : fem.layout.starts[k + 1]].set(jnp.moveaxis(local, 1, 0))
         samples, plain = fem._samples(dict(self.parameter_values), patch, None)
         plain.update(fem.compiled)
-        point = {"x": jnp.asarray(patch.x, dtype), "normal": jnp.asarray(patch.normal, dtype),
-                 "measure": jnp.asarray(patch.measure, dtype), "samples": samples,
-                 "groups": {n: jnp.asarray(v[patch.cell], dtype) for n, v in fem.indicators.items()}}  # fmt: skip
+        point = {**fem._geometry(patch), "samples": samples}
         function = facet_integrand(fem.layout, k, condition.component, -1.0, getattr(condition, "coefficient", None),
                                    condition.value, self.mesh.dim)  # fmt: skip
         inner = {"x": -1, "normal": -1, "measure": -1, "groups": None, "samples": -1}
@@ -220,15 +220,26 @@ class FemSolution(Solution):
         _, inverse = _inverse(jacobian)
         gradient = np.einsum("qna,mnc,adqm->mqcd", slope, local, inverse, optimize=True)
         weight = np.repeat(mesh.volumes[:, None], numbering.cells.shape[1], axis=1)
-        total = np.zeros((numbering.count, *gradient.shape[2:]))
-        np.add.at(total, numbering.cells, gradient * weight[..., None, None])
-        share = np.bincount(numbering.cells.ravel(), weights=weight.ravel(), minlength=numbering.count)
+        # averaged within each material only: across an interface the gradient does jump
+        member = np.array([fem.indicators[name] for name in fem.group_names], dtype=np.int64).reshape(
+            -1, len(mesh.cells)
+        )
+        material = (
+            np.unique(member.T, axis=0, return_inverse=True)[1].reshape(-1)
+            if len(member)
+            else np.zeros(len(mesh.cells), int)
+        )
+        owner, place = np.unique(material[:, None] * numbering.count + numbering.cells, return_inverse=True)
+        place = place.reshape(numbering.cells.shape)
+        total = np.zeros((len(owner), *gradient.shape[2:]))
+        np.add.at(total, place, gradient * weight[..., None, None])
+        share = np.bincount(place.ravel(), weights=weight.ravel(), minlength=len(owner))
         recovered = total / share[:, None, None]
         patch = Patch.cells(mesh, 2 * order)
         table, slope = patch.basis(order)
         inverse = np.broadcast_to(patch.inverse, (mesh.dim, mesh.dim, *patch.measure.shape))  # type: ignore[arg-type]
         here = np.einsum("qna,mnc,adqm->qmcd", slope, local, inverse, optimize=True)
-        smooth = np.einsum("qn,mncd->qmcd", table, recovered[numbering.cells], optimize=True)
+        smooth = np.einsum("qn,mncd->qmcd", table, recovered[place], optimize=True)
         return np.sqrt((((smooth - here) ** 2).sum(axis=(2, 3)) * patch.measure).sum(axis=0))
 
     @property
@@ -258,7 +269,11 @@ class FemSolution(Solution):
             {1: "edge", 2: "face", 3: "volume"}[mesh.dim] + "_node_connectivity": "cell_nodes",
         }
         data["mesh"] = ((), np.int32(0), topology)
-        data["cell_nodes"] = (("cell", "cell_node"), mesh.cells.astype(np.int32), {"cf_role": "face_node_connectivity", "start_index": 0})
+        data["cell_nodes"] = (
+            ("cell", "cell_node"),
+            mesh.cells.astype(np.int32),
+            {"cf_role": "face_node_connectivity", "start_index": 0},
+        )
         for name, rows in mesh.cell_groups.items():
             member = np.zeros(len(mesh.cells), dtype=np.int8)
             member[rows] = 1

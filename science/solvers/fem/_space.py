@@ -42,7 +42,9 @@ class Numbering:
             raise InputError("the order of an element is at least 1", got=order)
         weights = lattice(mesh.kind, order)
         vertices = mesh.shape.count
-        corner = np.full(int(mesh.cells.max()) + 1, -1, dtype=np.int64)  # quadratic meshes: middle nodes are no unknowns
+        corner = np.full(
+            int(mesh.cells.max()) + 1, -1, dtype=np.int64
+        )  # quadratic meshes: middle nodes are no unknowns
         used = np.unique(mesh.corners)
         corner[used] = np.arange(len(used))
         inner = weights[vertices:]
@@ -144,14 +146,18 @@ class Patch:
         if mesh.dim == 1:
             other = mesh.centres[mesh.facet_cells[facets, 0]].T
             normal = np.sign(x - other[:, None, :])
-            return Patch(mesh, kind, points, x, np.ones((1, len(facets))), mesh.facet_cells[facets, 0], None, normal, facets)
+            return Patch(
+                mesh, kind, points, x, np.ones((1, len(facets))), mesh.facet_cells[facets, 0], None, normal, facets
+            )
         tangent = np.einsum("qna,ndm->daqm", slope, at)
         if mesh.dim == 2:
             outward = np.stack([tangent[1, 0], -tangent[0, 0]])
         else:
             outward = np.cross(tangent[:, 0], tangent[:, 1], axis=0)
         size = np.linalg.norm(outward, axis=0)
-        return Patch(mesh, kind, points, x, weights[:, None] * size, mesh.facet_cells[facets, 0], None, outward / size, facets)
+        return Patch(
+            mesh, kind, points, x, weights[:, None] * size, mesh.facet_cells[facets, 0], None, outward / size, facets
+        )
 
     def basis(self, order: int) -> tuple[np.ndarray, np.ndarray]:
         """Values [q, n] and reference gradients [q, n, dim] of the Lagrange basis."""
