@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from sciax.core.errors import InputError
-from sciax.quantum._circuit import Circuit
+from sciax.quantum._circuit import Circuit, GateList
 from sciax.quantum._expression import symbol
 from sciax.quantum._fermion import encode_occupation, encode_products
 from sciax.quantum._pauli import PauliSum, format_string
@@ -53,7 +53,7 @@ def uccsd(num_qubits: int, num_electrons: int, *, encoding: str = "jordan_wigner
     Raises:
         InputError: an unknown encoding, electrons that do not fit.
     """
-    circuit = hartree_fock(num_qubits, num_electrons, encoding)
+    start, circuit = hartree_fock(num_qubits, num_electrons, encoding), GateList(num_qubits)
     for r in range(repetitions):
         for k, (up, down) in enumerate(excitations(num_qubits, num_electrons)):
             name = f"t{k}" if repetitions == 1 else f"t{k}_{r}"
@@ -67,7 +67,7 @@ def uccsd(num_qubits: int, num_electrons: int, *, encoding: str = "jordan_wigner
                 text = format_string(int(x), int(z)).split()
                 letters, qubits = "".join(f[0] for f in text), [int(f[1:]) for f in text]
                 circuit = circuit.rp(symbol(name) * float(-2 * c.imag), letters, qubits)
-    return circuit
+    return start + circuit.circuit()
 
 
 def hardware_efficient(
@@ -93,7 +93,7 @@ def hardware_efficient(
     }
     if entangler not in pairs:
         raise InputError("unknown entangler", got=entangler, expected=", ".join(pairs))
-    circuit, k = Circuit(n), 0
+    circuit, k = GateList(n), 0
     for _ in range(layers):
         for q in range(n):
             for name in rotations:
@@ -101,7 +101,7 @@ def hardware_efficient(
                 k += 1
         for a, b in pairs[entangler]:
             circuit = circuit.cx(a, b)
-    return circuit
+    return circuit.circuit()
 
 
 def maxcut(edges: Sequence[tuple[int, int]] | np.ndarray, weights: Sequence[float] | None = None) -> PauliSum:
@@ -129,17 +129,17 @@ def qaoa(cost: PauliSum, layers: int, num_qubits: int | None = None) -> Circuit:
     if np.any(cost.x):
         raise InputError("the cost of QAOA must be diagonal: only Z factors", got=str(cost)[:80])
     n = cost.num_qubits if num_qubits is None else num_qubits
-    circuit = Circuit(n)
+    circuit = GateList(n)
     for q in range(n):
-        circuit = circuit.h(q)
+        circuit.h(q)
     _, coefficients = cost.hermitian_terms(n)
     for k in range(layers):
         for z, c in zip(cost.z, coefficients):
             qubits = [q for q in range(n) if int(z) >> q & 1]
-            circuit = circuit.rp(symbol(f"gamma{k}") * float(2 * c), "Z" * len(qubits), qubits)
+            circuit.rp(symbol(f"gamma{k}") * float(2 * c), "Z" * len(qubits), qubits)
         for q in range(n):
-            circuit = circuit.rx(symbol(f"beta{k}") * 2, q)
-    return circuit
+            circuit.rx(symbol(f"beta{k}") * 2, q)
+    return circuit.circuit()
 
 
 def tfim(num_qubits: int, coupling: float = 1.0, field: float = 1.0, *, periodic: bool = False) -> PauliSum:

@@ -218,18 +218,7 @@ class Circuit(Builder):
             InputError: an unknown gate, a wrong number of targets or angles, a qubit out of range or used twice, a parameter that
                 is not finite.
         """
-        name = ALIASES.get(name, name)
-        kind = kind_of(name)
-        targets, controls, negative = _indices(targets), _indices(controls), _indices(negative)
-        angles = tuple(angles) if isinstance(angles, tuple | list) else (angles,)
-        expected = {0: None, -1: 0}.get(kind.targets, kind.targets)
-        if expected is not None and len(targets) != expected:
-            raise InputError(f"gate {name!r}: wrong number of target qubits", got=len(targets), expected=expected)
-        if len(angles) != kind.angles:
-            raise InputError(f"gate {name!r}: wrong number of parameters", got=len(angles), expected=kind.angles)
-        return self._add(
-            Gate(name, targets, tuple((q, 1) for q in controls) + tuple((q, 0) for q in negative), (), extra), angles
-        )
+        return self._add(*table_gate(name, targets, angles, controls, negative, extra))
 
     def _add(self, gate: Gate, angles: Sequence[Any]) -> "Circuit":
         slot, values, expressions = self.structure.num_values, [], []
@@ -468,6 +457,51 @@ class Circuit(Builder):
         s = self.structure
         n = s.num_qubits if num_qubits is None else num_qubits
         return Circuit._of(replace(s, ops=ops, num_qubits=n), self._values)
+
+
+def table_gate(name: str, targets, angles, controls=(), negative=(), extra=None) -> tuple[Gate, tuple[Any, ...]]:
+    """A gate of the table without its angles, and these, with their numbers checked; see `Circuit.gate`."""
+    name = ALIASES.get(name, name)
+    kind = kind_of(name)
+    targets, controls, negative = _indices(targets), _indices(controls), _indices(negative)
+    angles = tuple(angles) if isinstance(angles, tuple | list) else (angles,)
+    expected = {0: None, -1: 0}.get(kind.targets, kind.targets)
+    if expected is not None and len(targets) != expected:
+        raise InputError(f"gate {name!r}: wrong number of target qubits", got=len(targets), expected=expected)
+    if len(angles) != kind.angles:
+        raise InputError(f"gate {name!r}: wrong number of parameters", got=len(angles), expected=kind.angles)
+    return Gate(name, targets, tuple((q, 1) for q in controls) + tuple((q, 0) for q in negative), (), extra), angles
+
+
+class GateList(Builder):
+    """The builder methods on a growing list: for making long circuits in linear time."""
+
+    def __init__(self, num_qubits: int, num_bits: int = 0):
+        self.num_qubits, self.num_bits = num_qubits, num_bits
+        self.ops: list[Gate] = []
+        self.values: list[Any] = []
+
+    def gate(self, name, targets, angles=(), *, controls=(), negative=(), extra=None) -> "GateList":
+        return self._add(*table_gate(name, targets, angles, controls, negative, extra))
+
+    def _add(self, gate: Gate, angles: Sequence[Any]) -> "GateList":
+        expressions = []
+        for angle in angles:
+            expression, value = split_angle(angle, len(self.values))
+            expressions.append(expression)
+            if value is not None:
+                self.values.append(value)
+        gate = replace(gate, angles=tuple(expressions))
+        _check_gate(gate, self.num_qubits, self.num_bits)
+        self.ops.append(gate)
+        return self
+
+    def _conditioned(self, condition, body) -> "GateList":
+        raise UnsupportedError("a list of gates takes no conditions", remedy="Circuit.when")
+
+    def circuit(self) -> Circuit:
+        """The circuit of the gates so far."""
+        return Circuit.from_gates(self.num_qubits, self.ops, self.values, self.num_bits)
 
 
 def _names(ops) -> list[str]:
