@@ -11,7 +11,7 @@ import jax
 
 def main(port: str, rank: int) -> None:
     jax.config.update("jax_cpu_collectives_implementation", "gloo")
-    jax.distributed.initialize(f"127.0.0.1:{port}", 2, rank, initialization_timeout=20)
+    jax.distributed.initialize(f"127.0.0.1:{port}", 2, rank, initialization_timeout=40)
     import jax.numpy as jnp
     import numpy as np
     from jax.sharding import Mesh, NamedSharding, PartitionSpec

@@ -13,7 +13,7 @@ from sciax.core.errors import ConvergenceError
 from sciax.core.inspect.doctor._probe import Measured, probe
 
 CHILD = Path(__file__).with_name("_child.py")
-TIMEOUT = 25.0
+TIMEOUT = 45.0
 """Seconds for the pair; a firewall or a missing peer must not hang the doctor."""
 
 

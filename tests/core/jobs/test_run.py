@@ -172,7 +172,7 @@ def test_failures(toy: ModuleType, tmp_path: Path, kind: str, error: str) -> Non
 def test_interruption_keeps_what_was_done(toy: ModuleType, tmp_path: Path, kind: str, name: str) -> None:
     record = run_job("toy.trouble", {"kind": kind}, out=tmp_path / "a", throw=False)
     assert record.status == "interrupted" and record.error is not None and record.error["type"] == name
-    assert record.seconds < 4
+    assert record.seconds < 20  # the job would sleep for 30
     assert "loss" in (tmp_path / "a" / "metrics.jsonl").read_text()
     assert (tmp_path / "a" / "report.html").is_file()
     assert "Traceback" not in (tmp_path / "a" / "log.txt").read_text()
@@ -235,9 +235,11 @@ class Test_progress:
         assert run.ledger.progress[0].startswith("finishing: 3/3 in")
 
     def test_long_work_shows_bars(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        import rich.progress  # noqa: F401  (loaded by the timer's thread otherwise, for longer than the work takes)
+
         monkeypatch.setattr(_progress, "PATIENCE", 0.05)
         console = self.console(True)
-        self.work(tmp_path, console, 0.2)
+        self.work(tmp_path, console, 0.4)
         text = console.file.getvalue()
         assert "steps" in text and "whole" in text and "2/3" in text
 

@@ -68,11 +68,11 @@ def trouble(config: TroubleConfig, run: Run) -> Outcome | None:
         raise ZeroDivisionError("a bug in the job")
     if config.kind in ("SIGINT", "SIGTERM"):
         os.kill(os.getpid(), getattr(signal, config.kind))
-        time.sleep(5)
+        time.sleep(30)
     if config.kind == "wrapped":  # as XLA does when a callback is interrupted
         try:
             os.kill(os.getpid(), signal.SIGINT)
-            time.sleep(5)
+            time.sleep(30)
         except BaseException as error:
             raise RuntimeError("INTERNAL: callback failed") from error
     if config.kind == "wait":
