@@ -12,7 +12,17 @@ from sciax.core.errors import InputError, MissingDependencyError, SciaxError, Un
 from sciax.core.ops._registry import CELLS, Operator, Sample
 from sciax.core.ops.conformance._case import BATCH, Case, batched, direction, generator, has_complex, make_case
 from sciax.core.ops.conformance._compare import ConformanceError, same, scale_of
-from sciax.core.ops.conformance._programs import Derivatives, compiled, derivatives, floats, pairing, shared, vmapped
+from sciax.core.ops.conformance._programs import (
+    Derivatives,
+    by_device,
+    calls_back,
+    compiled,
+    derivatives,
+    floats,
+    pairing,
+    shared,
+    vmapped,
+)
 from sciax.core.ops.conformance._tolerances import tolerance
 from sciax.core.precision import x64
 
@@ -226,7 +236,8 @@ def _sharded(operator: Operator) -> None:
             _sharded_leading(operator, mesh.size, split, whole)
             return
         for case, diff, want in _batches(operator):
-            got = vmapped(case, split)(jax.device_put(diff, split), jax.device_put(case.aux, whole))
+            run = by_device(case, mesh) if calls_back(case) else vmapped(case, split)
+            got = run(jax.device_put(diff, split), jax.device_put(case.aux, whole))
             _compare_sharded(case, got, want, mesh.size)
 
 

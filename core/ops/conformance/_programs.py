@@ -49,6 +49,36 @@ def floats(case: Case, diff: Sequence[Any], aux: Sequence[Any]) -> list[Any]:
     return [x for x in jax.tree.leaves(case.call(diff, aux)) if jnp.issubdtype(jnp.result_type(x), jnp.inexact)]
 
 
+def calls_back(case: Case) -> bool:
+    """Whether the program calls Python whenever it runs; a callback in a branch (an error to raise) does not count."""
+
+    def inside(item: Any) -> bool:
+        if isinstance(item, tuple | list):
+            return any(map(inside, item))
+        eqns = getattr(getattr(item, "jaxpr", item), "eqns", ())
+        return any(
+            "callback" in eqn.primitive.name or (eqn.primitive.name != "cond" and any(map(inside, eqn.params.values())))
+            for eqn in eqns
+        )
+
+    return inside(jax.make_jaxpr(case.call)(case.diff, case.aux))
+
+
+def by_device(case: Case, mesh: jax.sharding.Mesh) -> Any:
+    """As `vmapped`, each device running its part of the batch by itself.
+
+    XLA's partitioner puts a callback on one device, where the others wait for it; with more virtual devices than cores the
+    waiting threads can be all there are, and the process aborts.
+    """
+
+    def make() -> Any:
+        mapped = jax.vmap(case.call, in_axes=(0, None), axis_size=BATCH // mesh.size)
+        batch, whole = jax.P("batch"), jax.P()
+        return jax.jit(jax.shard_map(mapped, mesh=mesh, in_specs=(batch, whole), out_specs=batch, check_vma=False))
+
+    return shared(case.operator, ("by device", case.static), make)
+
+
 def _derivatives(
     case: Case, parts: tuple[str, ...], diff: Any, aux: Any, tangent: Any, cotangent: Any
 ) -> dict[str, Any]:

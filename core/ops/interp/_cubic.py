@@ -164,9 +164,14 @@ def _samples(rng: np.random.Generator) -> list[Sample]:
     plane = rng.standard_normal((7, 5))
     where = np.stack([rng.uniform(0.1, 2.9, 6), rng.uniform(-0.8, 0.8, 6)], -1)
     return [
-        Sample("ordinary", (plane, where), {"axes": (x, y)}, real=(1,)),
-        Sample("badly scaled", (plane * 10.0 ** rng.integers(-6, 9, (7, 1)), where), {"axes": (x, y)}, real=(1,)),
-        Sample("empty", (plane, where[:0]), {"axes": (x, y)}, real=(1,)),
+        Sample("ordinary", (plane, where), {"axes": (x, y), "outside": "clip"}, real=(1,)),
+        Sample(
+            "badly scaled",
+            (plane * 10.0 ** rng.integers(-6, 9, (7, 1)), where),
+            {"axes": (x, y), "outside": "clip"},
+            real=(1,),
+        ),
+        Sample("empty", (plane, where[:0]), {"axes": (x, y), "outside": "clip"}, real=(1,)),
         Sample(
             "Catmull-Rom with channels, periodic and filled",
             (rng.standard_normal((5, 3, 2)), rng.uniform(-1, 2, (3, 2))),
@@ -188,7 +193,7 @@ def _samples(rng: np.random.Generator) -> list[Sample]:
         Sample(
             "smallest: two points, clamped",
             (rng.standard_normal(2), np.array([[0.2]])),
-            {"axes": (x[:2],), "method": "clamped"},
+            {"axes": (x[:2],), "method": "clamped", "outside": "extrapolate"},
             real=(1,),
         ),
     ]

@@ -35,9 +35,14 @@ def _samples(rng: np.random.Generator) -> list[Sample]:
     inside = lambda n, *axes: np.stack([rng.uniform(a[0] + 0.1, a[-1] - 0.1, n) for a in axes], -1)  # noqa: E731
     plane, where = rng.standard_normal((7, 5)), inside(6, x, y)
     return [
-        Sample("ordinary", (plane, where), {"axes": (x, y)}, real=(1,)),
-        Sample("badly scaled", (plane * 10.0 ** rng.integers(-6, 9, (7, 1)), where), {"axes": (x, y)}, real=(1,)),
-        Sample("empty", (plane, where[:0]), {"axes": (x, y)}, real=(1,)),
+        Sample("ordinary", (plane, where), {"axes": (x, y), "outside": "clip"}, real=(1,)),
+        Sample(
+            "badly scaled",
+            (plane * 10.0 ** rng.integers(-6, 9, (7, 1)), where),
+            {"axes": (x, y), "outside": "clip"},
+            real=(1,),
+        ),
+        Sample("empty", (plane, where[:0]), {"axes": (x, y), "outside": "clip"}, real=(1,)),
         Sample(
             "three axes with channels, clip, fill and periodic",
             (rng.standard_normal((7, 5, 3, 2)), rng.uniform(-3, 5, (3, 2, 3))),
