@@ -40,7 +40,8 @@ def spline_slopes(nodes: np.ndarray, method: str) -> np.ndarray:
         last = D[-1] + (D[-1] - D[-2]) * h[-1] / (h[-1] + h[-2])
         return np.vstack([first, inner, last])
     if method == "not-a-knot" and n == 3:  # both end conditions say the same: one parabola
-        return spline_slopes(x, "catmull-rom")
+        first, last = D[0] + (D[0] - D[1]) * h[0] / h.sum(), D[1] + (D[1] - D[0]) * h[1] / h.sum()
+        return np.stack([first, (h[1] * D[0] + h[0] * D[1]) / h.sum(), last])
     A, B = np.zeros((n, n)), np.zeros((n, n))
     for i in range(1, n - 1):
         A[i, i - 1], A[i, i], A[i, i + 1] = 1 / h[i - 1], 2 / h[i - 1] + 2 / h[i], 1 / h[i]
