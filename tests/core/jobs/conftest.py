@@ -53,4 +53,6 @@ def broken_domain(empty: dict[str, Any]) -> None:
 def command(toy: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
     """`command("run", "toy.root")` in an empty folder."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("COLUMNS", raising=False)  # set by pytest-xdist; tables would fold
+    monkeypatch.delenv("SCIAX_RUNS", raising=False)
     return lambda *words: CliRunner().invoke(app, [str(word) for word in words])
