@@ -15,6 +15,7 @@ from sciax.core.errors import UnsupportedError
 from sciax.elec._lattice import Lattice
 from sciax.elec._media import Density
 from sciax.elec._scene import Scene
+from sciax.elec._shapes import norm
 
 _GAUSS = ((-0.7745966692414834, 5 / 18), (0.0, 8 / 18), (0.7745966692414834, 5 / 18))  # three-point rule on [-1, 1]
 
@@ -126,7 +127,7 @@ def survey(scene: Scene, lat: Lattice, kind: str, components: list[int], attribu
     for s in scene.structures:
         d, back = jax.vjp(s.shape.distance, x, y, z)
         n = back(jnp.ones_like(d))
-        length = jnp.sqrt(sum(jax.lax.square(v) for v in n))
+        length = norm(*n)
         n = tuple(v / jnp.where(length > 0, length, 1.0) for v in n)
         if s.medium.perfect_conductor:
             free = jnp.where(d < 0, 0.0, free).astype(dtype)

@@ -13,7 +13,7 @@ from sciax.elec._constants import AXES
 Box3 = tuple[tuple[float, float], tuple[float, float], tuple[float, float]]
 
 
-def _norm(*parts):
+def norm(*parts):
     """Euclidean norm with a zero gradient, not NaN, at zero."""
     s = sum(p * p for p in parts)
     safe = jnp.where(s > 0, s, 1.0)
@@ -62,11 +62,11 @@ class Box(Shape):
             q.append(jnp.abs(p - c) - 0.5 * s)
         if not q:
             return jnp.broadcast_to(-jnp.ones((), x.dtype), jnp.broadcast_shapes(x.shape, y.shape, z.shape))
-        outside = _norm(*(jnp.maximum(v, 0.0) for v in q))
+        outside = norm(*(jnp.maximum(v, 0.0) for v in q))
         inner = q[0]
         for v in q[1:]:
             inner = jnp.maximum(inner, v)
-        return outside + jnp.minimum(inner, 0.0)
+        return jnp.where(inner > 0, outside, inner)  # on a face the inner branch keeps its gradient
 
     def bounds(self) -> Box3:
         return tuple((float(c) - float(s) / 2, float(c) + float(s) / 2) for c, s in zip(self.center, self.size))  # type: ignore
@@ -83,7 +83,7 @@ class Sphere(Shape):
 
     def distance(self, x, y, z):
         cx, cy, cz = self.center
-        return _norm(x - cx, y - cy, z - cz) - self.radius
+        return norm(x - cx, y - cy, z - cz) - self.radius
 
     def bounds(self) -> Box3:
         r = float(self.radius)
@@ -108,11 +108,12 @@ class Cylinder(Shape):
         a = AXES.index(self.axis)
         p = [x - self.center[0], y - self.center[1], z - self.center[2]]
         along = p.pop(a)
-        radial = _norm(*p) - self.radius
+        radial = norm(*p) - self.radius
         if not hasattr(self.height, "aval") and np.isinf(self.height):
             return radial
         end = jnp.abs(along) - 0.5 * self.height
-        return _norm(jnp.maximum(radial, 0.0), jnp.maximum(end, 0.0)) + jnp.minimum(jnp.maximum(radial, end), 0.0)
+        inner = jnp.maximum(radial, end)
+        return jnp.where(inner > 0, norm(jnp.maximum(radial, 0.0), jnp.maximum(end, 0.0)), inner)
 
     def bounds(self) -> Box3:
         a, r = AXES.index(self.axis), float(self.radius)
@@ -134,22 +135,22 @@ class Polygon(Shape):
         finite(self.vertices, "polygon vertices")
 
     def distance(self, x, y, z):
+        # All edges at once along a leading axis: one small program whatever their number.
         v = jnp.asarray(self.vertices, x.dtype)
-        nearest: Any = None
-        inside: Any = False
-        for i in range(v.shape[0]):  # few vertices: unrolled, every edge a handful of fused operations
-            (ax, ay), (bx, by) = v[i], v[(i + 1) % v.shape[0]]
-            ex, ey, wx, wy = bx - ax, by - ay, x - ax, y - ay
-            t = jnp.clip((wx * ex + wy * ey) / (ex * ex + ey * ey), 0.0, 1.0)
-            d = _norm(wx - ex * t, wy - ey * t)
-            nearest = d if nearest is None else jnp.minimum(nearest, d)
-            crosses = ((ay > y) != (by > y)) & (wx < ex * wy / jnp.where(ey == 0, 1.0, ey))
-            inside = crosses ^ inside
-        planar = jnp.where(inside, -1.0, 1.0) * nearest
+        lay = (-1, *(1,) * x.ndim)
+        (ax, ay), (bx, by) = (tuple(w.reshape(lay) for w in p.T) for p in (v, jnp.roll(v, -1, axis=0)))
+        ex, ey, wx, wy = bx - ax, by - ay, x - ax, y - ay
+        t = jnp.clip((wx * ex + wy * ey) / (ex * ex + ey * ey), 0.0, 1.0)
+        nearest = jnp.min(norm(wx - ex * t, wy - ey * t), axis=0)
+        # A ray to +x crosses this edge; the product form needs no division
+        side = ex * wy - ey * wx
+        crosses = ((ay > y) != (by > y)) & ((side > 0) == (ey > 0)) & (side != 0)
+        planar = jnp.where(jnp.sum(crosses, axis=0) % 2 == 1, -1.0, 1.0).astype(x.dtype) * nearest
         if np.isinf(self.z[0]) and np.isinf(self.z[1]):
             return planar
         end = jnp.maximum(self.z[0] - z, z - self.z[1])
-        return _norm(jnp.maximum(planar, 0.0), jnp.maximum(end, 0.0)) + jnp.minimum(jnp.maximum(planar, end), 0.0)
+        inner = jnp.maximum(planar, end)
+        return jnp.where(inner > 0, norm(jnp.maximum(planar, 0.0), jnp.maximum(end, 0.0)), inner)
 
     def bounds(self) -> Box3:
         v = np.asarray(self.vertices, float)
