@@ -149,17 +149,18 @@ def locate(axis: Axis, x: Array) -> tuple[Array, Array, Array, Array | None]:
     return cell, (x - start) / width, width, inside
 
 
-def gather(table: Array, sizes: tuple[int, ...], index: Sequence[Array]) -> Array:
-    """Rows of `table` (cells flattened in C order, then channels) at one multi-index a point."""
-    flat = index[0]
-    for size, i in zip(sizes[1:], index[1:]):
-        flat = flat * size + i
-    return table[flat]
+def corners(sizes: tuple[int, ...], cells: Sequence[Array]) -> Array:
+    """Flat indices (C order) of the 2^d corners of each point's cell, shape (points, 2^d); the last axis varies fastest."""
+    pair = jnp.arange(2, dtype=jnp.int32)
+    flat = cells[0].reshape(-1, 1) + pair
+    for size, cell in zip(sizes[1:], cells[1:]):
+        flat = (flat[:, :, None] * size + (cell.reshape(-1, 1) + pair)[:, None, :]).reshape(-1, 2 * flat.shape[1])
+    return flat
 
 
 def finish(out: Array, grid: Grid, masks: list[Array | None]) -> Array:
-    """Put `fill` where a point is outside, and give the result its shape."""
+    """From (points, channels): put `fill` where a point is outside, and give the result its shape."""
     for mask in masks:
         if mask is not None:
-            out = jnp.where(mask[..., None], out, jnp.asarray(grid.fill, out.dtype))
+            out = jnp.where(mask.reshape(-1, 1), out, jnp.asarray(grid.fill, out.dtype))
     return out.reshape(grid.points.shape[:-1] + grid.values.shape[len(grid.axes) :])

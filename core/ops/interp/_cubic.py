@@ -1,6 +1,5 @@
 """Cubic interpolation: splines (natural, not-a-knot, clamped, periodic) and the local Catmull-Rom cubic."""
 
-import itertools
 from typing import Any
 
 import jax.numpy as jnp
@@ -9,7 +8,7 @@ from jaxtyping import Array, Float, Inexact
 
 from sciax.core.errors import InputError, UnsupportedError, did_you_mean
 from sciax.core.ops._registry import Sample, operator
-from sciax.core.ops.interp._axis import Axis, finish, gather, locate, make_grid
+from sciax.core.ops.interp._axis import Axis, corners, finish, locate, make_grid
 
 METHODS = ("not-a-knot", "natural", "clamped", "catmull-rom")
 LARGEST_SPLINE = 2048
@@ -241,20 +240,15 @@ def interp_cubic(
         tables = [t for table in tables for t in (table, _slopes(table, axis, i, method))]
     stacked = jnp.stack([t.reshape(int(np.prod(grid.sizes)), -1) for t in tables], axis=1)
     real = jnp.real(stacked).dtype
-    cells, weights, masks = [], [], []
+    cells, masks = [], []
+    weights: Array = jnp.ones((1, 1, 1), real)  # points, corners, kinds of slopes
     for i, axis in enumerate(grid.axes):
-        cell, t, h, inside = locate(axis, grid.points[..., i])
-        t, h = t.astype(real), h.astype(real)
+        cell, t, h, inside = locate(axis, grid.points[..., i].reshape(-1))
+        r = 1 - t
+        basis = jnp.stack([(1 + 2 * t) * r * r, t * r * r * h, t * t * (3 - 2 * t), -t * t * r * h], -1).astype(real)
+        outer = weights[:, :, None, :, None] * basis.reshape(-1, 1, 2, 1, 2)
+        weights = outer.reshape(t.size, 2 * weights.shape[1], 2 * weights.shape[2])
         cells.append(cell)
-        left = jnp.stack([(1 + 2 * t) * (1 - t) ** 2, t * (1 - t) ** 2 * h], -1)
-        right = jnp.stack([t**2 * (3 - 2 * t), -(t**2) * (1 - t) * h], -1)
-        weights.append((left, right))
         masks.append(inside)
-    out: Any = 0
-    for corner in itertools.product((0, 1), repeat=len(cells)):
-        weight = weights[0][corner[0]]
-        for pair, side in zip(weights[1:], corner[1:]):
-            weight = (weight[..., :, None] * pair[side][..., None, :]).reshape(*weight.shape[:-1], 2 * weight.shape[-1])
-        rows = gather(stacked, grid.sizes, [c + s for c, s in zip(cells, corner)])
-        out = out + jnp.sum(weight[..., None] * rows, axis=-2)
+    out = jnp.sum(weights[..., None] * stacked[corners(grid.sizes, cells)], axis=(1, 2))
     return finish(out, grid, masks)

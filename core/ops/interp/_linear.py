@@ -1,6 +1,5 @@
 """Multilinear interpolation."""
 
-import itertools
 from typing import Any
 
 import jax.numpy as jnp
@@ -8,7 +7,7 @@ import numpy as np
 from jaxtyping import Array, Float, Inexact
 
 from sciax.core.ops._registry import Sample, operator
-from sciax.core.ops.interp._axis import finish, gather, locate, make_grid
+from sciax.core.ops.interp._axis import corners, finish, locate, make_grid
 
 
 def _oracle(
@@ -97,17 +96,13 @@ def interp_linear(
     grid = make_grid(values, points, axes, outside, fill, period, "interp_linear")
     table = grid.values.reshape(int(np.prod(grid.sizes)), -1)
     real = jnp.real(table).dtype
-    cells, weights, masks = [], [], []
+    cells, masks = [], []
+    weights: Array = jnp.ones((1, 1), real)
     for i, axis in enumerate(grid.axes):
-        cell, t, _, inside = locate(axis, grid.points[..., i])
-        t = t.astype(real)
+        cell, t, _, inside = locate(axis, grid.points[..., i].reshape(-1))
+        pair = jnp.stack([1 - t, t], -1).astype(real)
+        weights = (weights[:, :, None] * pair[:, None, :]).reshape(t.size, 2 * weights.shape[1])
         cells.append(cell)
-        weights.append((1 - t, t))
         masks.append(inside)
-    out: Any = 0
-    for corner in itertools.product((0, 1), repeat=len(cells)):
-        weight: Any = 1
-        for pair, side in zip(weights, corner):
-            weight = weight * pair[side]
-        out = out + weight[..., None] * gather(table, grid.sizes, [c + s for c, s in zip(cells, corner)])
+    out = jnp.sum(weights[:, :, None] * table[corners(grid.sizes, cells)], axis=1)
     return finish(out, grid, masks)
