@@ -10,3 +10,9 @@ from sciax.core.graph._function import eager as eager
 from sciax.core.graph._function import graph as graph
 from sciax.core.graph._signature import Compilation as Compilation
 from sciax.core.graph._state import loop_bound as loop_bound
+from sciax.core.graph._count import Cost as Cost
+from sciax.core.graph._export import LoadedGraph as LoadedGraph
+from sciax.core.graph._export import load as load
+from sciax.core.graph._graph import CompileReport as CompileReport
+from sciax.core.graph._graph import Graph as Graph
+from sciax.core.graph._graph import trace as trace

@@ -58,7 +58,9 @@ class Dump:
     ):
         names = (names,) if isinstance(names, str) else tuple(names)
         if not names:
-            raise InputError("dump needs at least one operation name", expected="primitive names or patterns, as 'dot_*'")
+            raise InputError(
+                "dump needs at least one operation name", expected="primitive names or patterns, as 'dot_*'"
+            )
         if max_bytes <= 0:
             raise InputError("max_bytes must be positive", got=max_bytes)
         self.names, self.scope, self.max_bytes = names, scope, int(max_bytes)

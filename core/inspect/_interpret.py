@@ -56,11 +56,17 @@ def with_hooks(function: Callable[..., Any], hook: Hook, *, into_custom: bool = 
         InputError: the hook returned other shapes.
     """
     if not callable(function) or not callable(hook):
-        raise InputError("with_hooks(function, hook) needs two functions", got=(type(function).__name__, type(hook).__name__))
+        raise InputError(
+            "with_hooks(function, hook) needs two functions", got=(type(function).__name__, type(hook).__name__)
+        )
 
     def hooked(*args: Any, **kwargs: Any) -> Any:
         leaves, structure = jax.tree.flatten((args, kwargs))
-        dynamic = [i for i, x in enumerate(leaves) if isinstance(x, (jax.Array, float, int, complex, bool)) or hasattr(x, "dtype")]
+        dynamic = [
+            i
+            for i, x in enumerate(leaves)
+            if isinstance(x, (jax.Array, float, int, complex, bool)) or hasattr(x, "dtype")
+        ]
 
         def flat(*arrays: Any) -> Any:
             values = list(leaves)
@@ -122,9 +128,20 @@ class Interpreter:
 
         result = self.hook(op, inputs, run)
         result = list(result) if isinstance(result, (list, tuple)) else [result]
-        got = tuple((tuple(jnp.shape(x)), str(jnp.asarray(x).dtype)) for x in result) if len(result) == len(shapes) else None
-        if eqn.outvars and got is not None and any(a[0] != b[0] or a[1] != b[1] for a, b in zip(got, shapes)) or len(result) != len(eqn.outvars):
-            raise InputError(f"the hook changed the outputs of {op}", got=got or f"{len(result)} values", expected=shapes)
+        got = (
+            tuple((tuple(jnp.shape(x)), str(jnp.asarray(x).dtype)) for x in result)
+            if len(result) == len(shapes)
+            else None
+        )
+        if (
+            eqn.outvars
+            and got is not None
+            and any(a[0] != b[0] or a[1] != b[1] for a, b in zip(got, shapes))
+            or len(result) != len(eqn.outvars)
+        ):
+            raise InputError(
+                f"the hook changed the outputs of {op}", got=got or f"{len(result)} values", expected=shapes
+            )
         return result
 
     # -- control flow: rebuilt around interpreted bodies
@@ -137,7 +154,9 @@ class Interpreter:
             out = self.run(body.jaxpr, body.consts, [*consts, *c, *x], _join(path, "scan"))
             return scan_outputs(p, out)
 
-        last, ys = jax.lax.scan(step, list(carry), list(xs), length=p["length"], reverse=p["reverse"], unroll=p["unroll"])
+        last, ys = jax.lax.scan(
+            step, list(carry), list(xs), length=p["length"], reverse=p["reverse"], unroll=p["unroll"]
+        )
         return [*last, *ys]
 
     def _while(self, eqn: Any, inputs: list[Any], path: str) -> list[Any]:
@@ -156,7 +175,8 @@ class Interpreter:
     def _cond(self, eqn: Any, inputs: list[Any], path: str) -> list[Any]:
         index, *operands = inputs
         branches = [
-            (lambda *xs, b=b, k=k: self.run(b.jaxpr, b.consts, xs, _join(path, f"branch{k}"))) for k, b in enumerate(eqn.params["branches"])
+            (lambda *xs, b=b, k=k: self.run(b.jaxpr, b.consts, xs, _join(path, f"branch{k}")))
+            for k, b in enumerate(eqn.params["branches"])
         ]
         return list(jax.lax.switch(index, branches, *operands))
 

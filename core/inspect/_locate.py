@@ -36,7 +36,9 @@ class NonFinite:
         return f"{self.kind}: {self.op}{steps}: {self.count} bad entries; operands {', '.join(self.inputs)}"
 
 
-def locate_nonfinite(function: Callable[..., Any], *args: Any, max_steps: int = 100_000, **kwargs: Any) -> NonFinite | None:
+def locate_nonfinite(
+    function: Callable[..., Any], *args: Any, max_steps: int = 100_000, **kwargs: Any
+) -> NonFinite | None:
     """Run `function(*args, **kwargs)` operation by operation and report the first NaN or overflow; None if there is none.
 
     Loops run step by step, so that the report tells the step; compiled speed is lost. For a bad gradient pass
@@ -109,7 +111,11 @@ class _Stepper(Interpreter):
         for out in outputs:
             nan, inf = _bad(out)
             if (nan and not nan_in) or (inf and not inf_in and not nan_in):
-                a = np.asarray(out).astype(complex) if np.asarray(out).dtype.kind == "c" else np.asarray(out, np.float64)
+                a = (
+                    np.asarray(out).astype(complex)
+                    if np.asarray(out).dtype.kind == "c"
+                    else np.asarray(out, np.float64)
+                )
                 kind = "nan" if nan else "overflow"
                 count = int((np.isnan(a) if nan else np.isinf(a)).sum())
                 raise _Found(NonFinite(kind, op, tuple(map(_describe, inputs)), count, tuple(self.steps)))
@@ -123,7 +129,9 @@ class _Stepper(Interpreter):
         steps = range(p["length"])
         for k in reversed(steps) if p["reverse"] else steps:
             self.steps.append(k)
-            out = self.run(p["jaxpr"].jaxpr, p["jaxpr"].consts, [*consts, *carry, *[x[k] for x in xs]], _join(path, "scan"))
+            out = self.run(
+                p["jaxpr"].jaxpr, p["jaxpr"].consts, [*consts, *carry, *[x[k] for x in xs]], _join(path, "scan")
+            )
             self.steps.pop()
             carry, ys = scan_outputs(p, out)
             for row, y in zip(rows, ys):
@@ -139,13 +147,17 @@ class _Stepper(Interpreter):
         a, b = p["cond_nconsts"], p["body_nconsts"]
         state, k = inputs[a + b :], 0
         while True:
-            go = self.run(p["cond_jaxpr"].jaxpr, p["cond_jaxpr"].consts, [*inputs[:a], *state], _join(path, "while_test"))[0]
+            go = self.run(
+                p["cond_jaxpr"].jaxpr, p["cond_jaxpr"].consts, [*inputs[:a], *state], _join(path, "while_test")
+            )[0]
             if not bool(go):
                 return state
             if k >= self.max_steps:
                 raise InputError(f"the loop had not ended after {k} steps", remedy="raise max_steps=")
             self.steps.append(k)
-            state = self.run(p["body_jaxpr"].jaxpr, p["body_jaxpr"].consts, [*inputs[a : a + b], *state], _join(path, "while"))
+            state = self.run(
+                p["body_jaxpr"].jaxpr, p["body_jaxpr"].consts, [*inputs[a : a + b], *state], _join(path, "while")
+            )
             self.steps.pop()
             k += 1
 

@@ -54,10 +54,14 @@ class Profile:
         lines = [f"{'share':>6} {'total ms':>10} {'calls':>7} {'mean us':>9}  program / operation"]
         for op in self.ops[:limit]:
             share = op.total / self.total if self.total else 0.0
-            lines.append(f"{share:>6.1%} {op.total * 1e3:>10.3f} {op.count:>7d} {op.total / op.count * 1e6:>9.1f}  {op.module} / {op.op}")
+            lines.append(
+                f"{share:>6.1%} {op.total * 1e3:>10.3f} {op.count:>7d} {op.total / op.count * 1e6:>9.1f}  {op.module} / {op.op}"
+            )
         if len(self.ops) > limit:
             rest = sum(op.total for op in self.ops[limit:])
-            lines.append(f"{rest / self.total if self.total else 0:>6.1%} {rest * 1e3:>10.3f}{'':>19} {len(self.ops) - limit} more")
+            lines.append(
+                f"{rest / self.total if self.total else 0:>6.1%} {rest * 1e3:>10.3f}{'':>19} {len(self.ops) - limit} more"
+            )
         lines.append(f"{'':>6} {self.total * 1e3:>10.3f} ms in operations, {self.wall * 1e3:.3f} ms wall")
         return "\n".join(lines)
 
