@@ -41,7 +41,7 @@ class Probe:
 
 @dataclass(frozen=True, eq=False)
 class FieldMonitor:
-    """Fourier transform of fields over a box, int f(t) exp(+i 2 pi f t) dt, at cell centres (V s/m, A s/m).
+    """Spectra of fields over a box at cell centres: f int F(t) exp(+2 pi i f t) dt (V/m, A/m).
 
     Attributes:
         frequencies: Hz.
@@ -63,7 +63,7 @@ class FieldMonitor:
 
 @dataclass(frozen=True, eq=False)
 class FluxMonitor:
-    """Spectral energy flux through a plane, or out of a closed box: Re int E x H* dA (J/Hz per two-sided spectrum).
+    """Flux of the spectra through a plane, or out of a closed box: Re int E x H* dA (W; per m of an absent axis).
 
     Attributes:
         normal: "x", "y", "z" for a plane (its `size` along that axis is ignored); "box" for all faces, outward positive.

@@ -55,9 +55,12 @@ class Blocks:
         }
 
     def phasors(self, steps: int, dt: float, dtype, offset: float) -> np.ndarray:
-        """exp(+i w t) dt at the times of E (offset 1) or H (offset 1/2), in float64 on the host."""
+        """f dt exp(+i w t) at the times of E (offset 1) or H (offset 1/2), in float64 on the host.
+
+        The factor f makes a spectrum V/m, of ordinary size: in SI, optical fluxes per Hz squared underflow float32.
+        """
         t = (np.arange(steps) + offset) * dt
-        return (dt * np.exp(2j * np.pi * np.outer(t, self.frequencies))).astype(jnp.result_type(dtype, jnp.complex64))
+        return (dt * self.frequencies * np.exp(2j * np.pi * np.outer(t, self.frequencies))).astype(jnp.result_type(dtype, jnp.complex64))
 
     def add(self, acc: dict, state: State, phasor_e, phasor_h, wrap) -> dict:
         out = {}

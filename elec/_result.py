@@ -60,7 +60,7 @@ class Result(eqx.Module):
         return self.fields(name)[component]
 
     def flux(self, name: str):
-        """Spectral energy flux of a flux monitor, one value a frequency."""
+        """Flux of a flux monitor, Re int E x H* . dA of the spectra, one value a frequency (W)."""
         self._monitor(name, (FluxMonitor,))
         faces = self.plan.monitors[name]
         return sum(face.flux(raw) for face, raw in zip(faces, self.raw[name]))
@@ -70,20 +70,21 @@ class Result(eqx.Module):
         return (np.arange(self.plan.steps) + (1.0 if component[0] == "e" else 0.5)) * self.plan.scene.dt
 
     def spectrum(self, source: str, frequencies) -> np.ndarray:
-        """Fourier transform of a source's waveform (s), for normalising."""
+        """f times the Fourier transform of a source's waveform (its units), for normalising."""
         from sciax.elec._scene import find
 
         s = find(self.plan.scene.sources, source, "source")
         t = (np.arange(self.plan.steps) + 0.5) * self.plan.scene.dt
         w = np.asarray(s.waveform(t), np.float64)
-        return self.plan.scene.dt * np.exp(2j * np.pi * np.outer(np.atleast_1d(frequencies), t)) @ w
+        f = np.atleast_1d(np.asarray(frequencies, np.float64))
+        return self.plan.scene.dt * f * (np.exp(2j * np.pi * np.outer(f, t)) @ w)
 
     def incident(self, source: str, frequencies, params: dict | None = None) -> np.ndarray:
-        """Spectrum (V s/m) of a plane wave's electric field where its total-field box begins, as the grid carries it."""
+        """Spectrum (V/m) of a plane wave's electric field where its total-field box begins, as the grid carries it."""
         return self._incident(source, frequencies, params)[0]
 
     def incident_power(self, source: str, frequencies, params: dict | None = None) -> np.ndarray:
-        """Spectral energy flux (J/(Hz m2)) of the incident plane wave by the formula of the flux monitors.
+        """Flux density (W/m2) of the spectrum of the incident plane wave by the formula of the flux monitors.
 
         Ratios of fluxes to it keep the balance R + T = 1 of the grid.
         """
@@ -101,7 +102,7 @@ class Result(eqx.Module):
         out = []
         for signal, late in zip(incident_signals(wave, scene, self.plan.lattice), (0.0, 0.5)):
             turn = np.exp(2j * np.pi * np.outer(np.atleast_1d(frequencies), (n + late) * scene.dt))
-            out.append(scene.dt * turn @ np.asarray(signal, np.float64))
+            out.append(scene.dt * np.atleast_1d(frequencies) * (turn @ np.asarray(signal, np.float64)))
         return out
 
     def __getitem__(self, name: str) -> xr.Dataset:
@@ -121,7 +122,7 @@ class Result(eqx.Module):
             flux = xr.DataArray(
                 np.asarray(self.flux(name)),
                 dims="frequency",
-                attrs={"units": "J Hz-1", "long_name": "spectral energy flux"},
+                attrs={"units": "W", "long_name": "flux of the spectra"},
             )
             return xr.Dataset({"flux": flux}, coords={"frequency": frequency})
         region = self.plan.monitors[name]
@@ -131,7 +132,7 @@ class Result(eqx.Module):
             data[c] = xr.DataArray(
                 np.asarray(f),
                 dims=("frequency", *AXES),
-                attrs={"units": f"{UNITS[c[0]]} s", "long_name": f"spectral {c}"},
+                attrs={"units": UNITS[c[0]], "long_name": f"spectral {c}"},
             )
         return xr.Dataset(data, coords={"frequency": frequency, **coords})
 

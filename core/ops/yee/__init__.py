@@ -4,6 +4,12 @@ from sciax.core.ops.yee._cpml import cpml_memory as cpml_memory
 from sciax.core.ops.yee._cpml import cpml_profile as cpml_profile
 from sciax.core.ops.yee._curl import curl_e as curl_e
 from sciax.core.ops.yee._curl import curl_h as curl_h
+from sciax.core.ops.yee._leapfrog import leapfrog as leapfrog
+from sciax.core.ops.yee._native import Points as Points
+from sciax.core.ops.yee._native import Records as Records
+from sciax.core.ops.yee._native import leapfrog_native as leapfrog_native
+from sciax.core.ops.yee._native import native_available as native_available
+from sciax.core.ops.yee._native import native_refusal as native_refusal
 from sciax.core.ops.yee._poles import pole_coefficients as pole_coefficients
 from sciax.core.ops.yee._poles import pole_predict as pole_predict
 from sciax.core.ops.yee._step import Coefficients as Coefficients
