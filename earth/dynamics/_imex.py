@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import TypeVar
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 State = TypeVar("State")
@@ -19,7 +18,7 @@ DIAGONAL = np.array([1 / 6, 1 / 3, 1 / 4])
 def sil3(
     explicit: Callable[[State], State],
     implicit: Callable[[State], State],
-    solve: Callable[[State, jax.Array], State],
+    solve: Callable[[State, float], State],
     state: State,
     dt: float,
 ) -> State:
@@ -27,28 +26,17 @@ def sil3(
 
     Args:
         solve: (r, h) -> y with y - h implicit(y) = r.
-
-    Stages run in a scan, so that the explicit part is traced and compiled once.
     """
-    real = jax.tree.leaves(state)[0].real.dtype
-    zeros = jax.tree.map(lambda x: jnp.zeros((3, *x.shape), x.dtype), state)
-
-    def combine(weights, history):
-        return jax.tree.map(lambda h: jnp.tensordot(weights.astype(h.dtype), h, 1), history)
-
-    def stage(carry, row):
-        y, slopes, stiff = carry
-        index, a_explicit, a_implicit, diagonal = row
-
-        def put(history, new):
-            return jax.tree.map(lambda h, x: jax.lax.dynamic_update_index_in_dim(h, x, index, 0), history, new)
-
-        slopes, stiff = put(slopes, explicit(y)), put(stiff, implicit(y))
-        total = jax.tree.map(
-            lambda y0, n, l: y0 + dt * (n + l), state, combine(a_explicit, slopes), combine(a_implicit, stiff)
-        )
-        return (solve(total, dt * diagonal), slopes, stiff), None
-
-    rows = (jnp.arange(3), *(jnp.asarray(x, real) for x in (EXPLICIT, IMPLICIT, DIAGONAL)))
-    (y, _, _), _ = jax.lax.scan(stage, (state, zeros, zeros), rows)
+    slopes: list[State] = []
+    stiff: list[State] = []
+    y = state
+    for stage in range(3):
+        slopes.append(explicit(y))
+        stiff.append(implicit(y))
+        total = state
+        for k in range(stage + 1):
+            for weight, slope in ((EXPLICIT[stage, k], slopes[k]), (IMPLICIT[stage, k], stiff[k])):
+                if weight:
+                    total = jax.tree.map(lambda x, s, w=float(weight): x + (dt * w) * s, total, slope)
+        y = solve(total, dt * float(DIAGONAL[stage]))
     return y

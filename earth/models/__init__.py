@@ -14,3 +14,8 @@ from sciax.earth.models._persistence import DampedPersistence as DampedPersisten
 from sciax.earth.models._persistence import DampedPersistenceModel as DampedPersistenceModel
 from sciax.earth.models._persistence import Persistence as Persistence
 from sciax.earth.models._persistence import PersistenceModel as PersistenceModel
+from sciax.earth.models._postprocess import Postprocessor as Postprocessor
+from sciax.earth.models._series import FittedSeries as FittedSeries
+from sciax.earth.models._series import SeriesModel as SeriesModel
+from sciax.earth.models._series import series_baselines as series_baselines
+from sciax.earth.models._series import squared_errors as squared_errors
