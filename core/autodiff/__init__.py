@@ -1,1 +1,29 @@
-"""sciax.core.autodiff"""
+"""Derivatives: first and higher, dense and sparse, implicit, checked. See docs/autodiff.md."""
+
+from sciax.core.autodiff._check import GradientError as GradientError
+from sciax.core.autodiff._check import GradientReport as GradientReport
+from sciax.core.autodiff._check import check_gradients as check_gradients
+from sciax.core.autodiff._derivatives import directional as directional
+from sciax.core.autodiff._derivatives import grad as grad
+from sciax.core.autodiff._derivatives import hessian as hessian
+from sciax.core.autodiff._derivatives import hvp as hvp
+from sciax.core.autodiff._derivatives import jacobian as jacobian
+from sciax.core.autodiff._derivatives import jvp as jvp
+from sciax.core.autodiff._derivatives import value_and_grad as value_and_grad
+from sciax.core.autodiff._derivatives import vjp as vjp
+from sciax.core.autodiff._implicit import Solution as Solution
+from sciax.core.autodiff._implicit import argmin as argmin
+from sciax.core.autodiff._implicit import fixed_point as fixed_point
+from sciax.core.autodiff._implicit import implicit as implicit
+from sciax.core.autodiff._implicit import root as root
+from sciax.core.autodiff._laplacian import Timing as Timing
+from sciax.core.autodiff._laplacian import laplacian as laplacian
+from sciax.core.autodiff._laplacian import measure as measure
+from sciax.core.autodiff._laplacian import measure_laplacian as measure_laplacian
+from sciax.core.autodiff._rules import custom_rule as custom_rule
+from sciax.core.autodiff._saved import BFLOAT16 as BFLOAT16
+from sciax.core.autodiff._saved import HOST as HOST
+from sciax.core.autodiff._saved import IDENTITY as IDENTITY
+from sciax.core.autodiff._saved import saved_tensors as saved_tensors
+from sciax.core.autodiff._sparse import SparseJacobian as SparseJacobian
+from sciax.core.autodiff._sparse import jacobian_pattern as jacobian_pattern

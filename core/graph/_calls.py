@@ -35,7 +35,8 @@ class FunctionScope:
         nested = {f.regions for f in STATE.frames if f.code is code}
         if len(nested) > _DEEPEST and depth > max(nested):
             raise GraphError(
-                f"{self.name!r} calls itself under a traced condition, {len(nested)} levels deep: the depth depends on a traced value",
+                f"{self.name!r} calls itself under a traced condition, {len(nested)} levels deep: "
+                "the depth depends on a traced value",
                 where=user_location(caller.f_back) or (code.co_filename, caller.f_lineno),
                 remedy="write it as a loop; recursion is fine where its depth follows from Python numbers",
             )
@@ -155,7 +156,7 @@ def converted_call(f: Any, args: tuple, kwargs: dict | None, scope: Any = None, 
         if twin is not None:
             return twin(*args, **(kwargs or {}))
     else:
-        method = getattr(type(f), "__call__", None)
+        method = getattr(type(f), "__call__", None)  # noqa: B004
         if type(method) is types.FunctionType:
             twin = converted(method)
             if twin is not None:

@@ -20,7 +20,8 @@ TRANSCENDENTAL = frozenset(
     "erfc erf_inv lgamma digamma".split()
 )
 MOVES = frozenset(
-    "reshape broadcast_in_dim transpose slice dynamic_slice dynamic_update_slice concatenate pad rev squeeze expand_dims gather copy "
+    "reshape broadcast_in_dim transpose slice dynamic_slice dynamic_update_slice concatenate pad rev squeeze expand_dims gather "
+    "copy "
     "iota convert_element_type bitcast_convert_type split stop_gradient device_put sharding_constraint copy_p no_reverse "
     "debug_callback random_wrap random_unwrap empty full scatter nonbatchable unvmap_any unvmap_all".split()
 )
@@ -32,7 +33,7 @@ FUSED = TRANSCENDENTAL | frozenset(
     "add sub mul div neg max min abs sign floor ceil round select_n and or not xor eq ne lt le gt ge integer_pow square rem "
     "is_finite clamp nextafter real imag conj complex convert_element_type broadcast_in_dim iota squeeze expand_dims copy "
     "concatenate pad rev transpose dynamic_slice exp "
-    "add_any one_minus_square select_if_vmap stop_gradient shift_left shift_right_logical shift_right_arithmetic reshape slice".split()
+    "add_any one_minus_square select_if_vmap stop_gradient shift_left shift_right_logical reshape slice".split()
 )
 """Operations that XLA fuses into their consumer: their result takes no memory of its own if it has one consumer."""
 

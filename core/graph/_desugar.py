@@ -165,7 +165,7 @@ class Desugar(ast.NodeTransformer):
             if n not in inside:
                 self.refuse(
                     node,
-                    f"`nonlocal {n}`: the variable lives outside the graph function, so rebinding it would happen once, while tracing",
+                    f"`nonlocal {n}`: it lives outside the graph function; rebinding it would happen once, while tracing",
                     "return the new value instead",
                     variable=n,
                 )

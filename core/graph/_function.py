@@ -146,7 +146,7 @@ class GraphFunction(Generic[P, R]):
             return types.MethodType(converted(function.__func__) or function.__func__, function.__self__)
         if type(function) is types.FunctionType:
             return converted(function) or function
-        method = getattr(type(function), "__call__", None)
+        method = getattr(type(function), "__call__", None)  # noqa: B004
         if type(method) is types.FunctionType:
             return types.MethodType(converted(method) or method, function)
         return function

@@ -155,7 +155,7 @@ def mark_raise(error: Any) -> Any:
     if STATE.tries:
         if STATE.tries[-1] < len(STATE.regions):
             raise GraphError(
-                f"`raise {type(error).__name__}` on a traced condition inside a `try`: which handler runs is only known at run time",
+                f"`raise {type(error).__name__}` on a traced condition inside a `try`: the handler is only known at run time",
                 where=user_location(),
                 remedy="move the raise out of the try block, or return a flag",
             )

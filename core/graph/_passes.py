@@ -9,7 +9,7 @@ from jax.extend.core import Literal, Primitive
 from sciax.core.graph._count import nbytes
 
 LARGE = 1 << 16
-"""Bytes from which a closed-over array becomes an argument: XLA would otherwise fold it, and computations on it, while compiling."""
+"""Bytes from which a closed-over array becomes an argument: XLA would else fold it, and what is computed from it."""
 
 
 @dataclass(frozen=True)

@@ -47,12 +47,7 @@ def _key(value: Any, depth: int) -> Any:
     if isinstance(value, dict) and depth < 4:
         return dict, tuple((k, _key(v, depth + 1)) for k, v in value.items())
     attributes = getattr(value, "__dict__", None)
-    if (
-        attributes is None
-        or (callable(value) and not hasattr(type(value), "__call__"))
-        or depth >= 4
-        or isinstance(value, type(_key))
-    ):
+    if attributes is None or depth >= 4 or isinstance(value, type(_key)):
         return _Same(value)
     return _Same(value), tuple((k, _key(v, depth + 1)) for k, v in sorted(attributes.items()))
 

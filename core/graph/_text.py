@@ -35,11 +35,17 @@ class LazyText:
         return [p[0] for p in self.parts if isinstance(p, tuple) and is_tracer(p[0])]
 
     def __str__(self) -> str:
-        return "".join(f"<traced {describe(p[0])}>" if isinstance(p, tuple) and is_tracer(p[0]) else
-                       format(_CONVERSIONS[p[1]](p[0]), str(p[2])) if isinstance(p, tuple) else str(p) for p in self.parts)  # fmt: skip
+        return "".join(map(_show, self.parts))
 
     def __format__(self, spec: str) -> str:
         return format(str(self), spec)
+
+
+def _show(part: Any) -> str:
+    if not isinstance(part, tuple):
+        return str(part)
+    value, conversion, spec = part
+    return f"<traced {describe(value)}>" if is_tracer(value) else format(_CONVERSIONS[conversion](value), str(spec))
 
 
 def format_string(*parts: Any) -> Any:

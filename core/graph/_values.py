@@ -116,7 +116,8 @@ def describe(value: Any) -> str:
     if value is None:
         return "None"
     if hasattr(value, "dtype") and hasattr(value, "shape"):
-        return f"{jnp.dtype(value.dtype).name if not jnp.issubdtype(value.dtype, jax.dtypes.extended) else value.dtype}{list(value.shape)}"
+        extended = jnp.issubdtype(value.dtype, jax.dtypes.extended)
+        return f"{value.dtype if extended else jnp.dtype(value.dtype).name}{list(value.shape)}"
     if isinstance(value, (bool, int, float, complex, str)):
         return f"{type(value).__name__} {value!r}"
     leaves, structure = flatten(value)

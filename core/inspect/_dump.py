@@ -35,7 +35,8 @@ class Record:
         a = self.value
         if a.size == 0 or a.dtype.kind not in "fiu":
             return f"{a.dtype}{list(a.shape)}"
-        return f"{a.dtype}{list(a.shape)} mean {a.mean():.4g} min {a.min():.4g} max {a.max():.4g} nan {int(np.isnan(a).sum()) if a.dtype.kind == 'f' else 0}"
+        nan = int(np.isnan(a).sum()) if a.dtype.kind == "f" else 0
+        return f"{a.dtype}{list(a.shape)} mean {a.mean():.4g} min {a.min():.4g} max {a.max():.4g} nan {nan}"
 
 
 class Dump:

@@ -133,12 +133,9 @@ class Interpreter:
             if len(result) == len(shapes)
             else None
         )
-        if (
-            eqn.outvars
-            and got is not None
-            and any(a[0] != b[0] or a[1] != b[1] for a, b in zip(got, shapes))
-            or len(result) != len(eqn.outvars)
-        ):
+        if (eqn.outvars and got is not None and any(a[0] != b[0] or a[1] != b[1] for a, b in zip(got, shapes))) or len(
+            result
+        ) != len(eqn.outvars):
             raise InputError(
                 f"the hook changed the outputs of {op}", got=got or f"{len(result)} values", expected=shapes
             )

@@ -44,7 +44,7 @@ def halving(x):
 def test_raise_on_a_traced_condition_has_the_users_type_and_message():
     assert checked(4.0) == 2.0
     for context in (eager(), contextlib.nullcontext()):
-        with context, pytest.raises(ValueError, match="^negative input$"):
+        with context, pytest.raises(ValueError, match=r"^negative input$"):
             checked(-1.0)
     assert checked(9.0) == 3.0
 

@@ -103,7 +103,7 @@ def test_passes_lift_constants_and_drop_repeated_and_dead_code():
         return jnp.sum(jnp.exp(x) * jnp.exp(x)) + jnp.sum(table[:1000] * x[0])
 
     report = trace(f)(jnp.ones(8)).compile()
-    lifted, dead, common = report.passes
+    lifted, _, common = report.passes
     assert lifted.before == 160_000 and lifted.after == 0
     assert common.after < common.before
     assert report.arguments >= 160_000
