@@ -1,6 +1,8 @@
 """Electromagnetics with exact gradients: FDTD scenes, sources, monitors, results."""
 
 from sciax.elec import analytic as analytic
+from sciax.elec import materials as materials
+from sciax.elec import touchstone as touchstone
 from sciax.elec._boundaries import PML as PML
 from sciax.elec._boundaries import Bloch as Bloch
 from sciax.elec._boundaries import Boundaries as Boundaries
@@ -15,9 +17,15 @@ from sciax.elec._media import Density as Density
 from sciax.elec._media import Drude as Drude
 from sciax.elec._media import Lorentz as Lorentz
 from sciax.elec._media import Medium as Medium
+from sciax.elec._modes import Mode as Mode
+from sciax.elec._modes import ModeMonitor as ModeMonitor
+from sciax.elec._modes import ModeSource as ModeSource
+from sciax.elec._modes import slab_modes as slab_modes
 from sciax.elec._monitors import FieldMonitor as FieldMonitor
 from sciax.elec._monitors import FluxMonitor as FluxMonitor
 from sciax.elec._monitors import Probe as Probe
+from sciax.elec._resonances import Resonances as Resonances
+from sciax.elec._resonances import resonances as resonances
 from sciax.elec._result import Result as Result
 from sciax.elec._scene import Scene as Scene
 from sciax.elec._scene import Structure as Structure

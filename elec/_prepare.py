@@ -396,7 +396,7 @@ def prepare(scene: Scene, static: Scene, lat: Lattice) -> Prepared:
             patches += more
             tables += rows
         else:
-            more, rows = source.patches(fixed, lat, k, scene)
+            more, rows = source.patches(fixed, lat, k, scene, static)
             patches += more
             tables += rows
     dtype = jnp.dtype(scene.dtype)

@@ -60,7 +60,9 @@ class Blocks:
         The factor f makes a spectrum V/m, of ordinary size: in SI, optical fluxes per Hz squared underflow float32.
         """
         t = (np.arange(steps) + offset) * dt
-        return (dt * self.frequencies * np.exp(2j * np.pi * np.outer(t, self.frequencies))).astype(jnp.result_type(dtype, jnp.complex64))
+        return (dt * self.frequencies * np.exp(2j * np.pi * np.outer(t, self.frequencies))).astype(
+            jnp.result_type(dtype, jnp.complex64)
+        )
 
     def add(self, acc: dict, state: State, phasor_e, phasor_h, wrap) -> dict:
         out = {}

@@ -21,7 +21,9 @@ class Resonances(NamedTuple):
         return -self.frequency.real / (2 * self.frequency.imag)
 
 
-def resonances(signal, dt: float, band: tuple[float, float], *, tolerance: float = 1e-6, samples: int = 600) -> Resonances:
+def resonances(
+    signal, dt: float, band: tuple[float, float], *, tolerance: float = 1e-6, samples: int = 600
+) -> Resonances:
     """Decaying oscillations in a real or complex signal recorded after its sources have ended.
 
     The signal is shifted to the middle of the band, filtered by a Gaussian-edged window, decimated, and fitted by
@@ -46,7 +48,9 @@ def resonances(signal, dt: float, band: tuple[float, float], *, tolerance: float
     if not 0 <= lo < hi or hi * dt > 0.5:
         raise InputError("band of the resonances", got=band, expected=f"0 <= low < high <= {0.5 / dt:.4g} Hz")
     if (hi - lo) * y.size * dt < 2:
-        raise InputError("the signal is too short for this band", got=f"{y.size * dt:.4g} s", expected=f">= {2 / (hi - lo):.4g} s")
+        raise InputError(
+            "the signal is too short for this band", got=f"{y.size * dt:.4g} s", expected=f">= {2 / (hi - lo):.4g} s"
+        )
     if not np.all(np.isfinite(y)) or np.max(np.abs(y)) == 0:
         raise InputError("the signal is zero or not finite")
     n = np.arange(y.size)

@@ -10,6 +10,7 @@ import xarray as xr
 
 from sciax.core.errors import InputError, did_you_mean
 from sciax.elec._constants import AXES, Z0
+from sciax.elec._modes import ModeMonitor
 from sciax.elec._monitors import FieldMonitor, FluxMonitor, Probe
 
 UNITS = {"e": "V m-1", "h": "A m-1"}
@@ -65,6 +66,11 @@ class Result(eqx.Module):
         faces = self.plan.monitors[name]
         return sum(face.flux(raw) for face, raw in zip(faces, self.raw[name]))
 
+    def modes(self, name: str) -> tuple:
+        """Amplitudes (forward, backward) of a mode monitor, each (frequency, order); |a|^2 is power (W/m)."""
+        self._monitor(name, (ModeMonitor,))
+        return self.plan.monitors[name].amplitudes(self.raw[name])
+
     def time(self, component: str = "ez") -> np.ndarray:
         """Times of a probe's samples (s)."""
         return (np.arange(self.plan.steps) + (1.0 if component[0] == "e" else 0.5)) * self.plan.scene.dt
@@ -106,7 +112,7 @@ class Result(eqx.Module):
         return out
 
     def __getitem__(self, name: str) -> xr.Dataset:
-        m = self._monitor(name, (Probe, FieldMonitor, FluxMonitor))
+        m = self._monitor(name, (Probe, FieldMonitor, FluxMonitor, ModeMonitor))
         if isinstance(m, Probe):
             data = {}
             for c in m.components:
@@ -118,6 +124,12 @@ class Result(eqx.Module):
                 )
             return xr.Dataset(data)
         frequency = ("frequency", m.frequencies, {"units": "Hz"})
+        if isinstance(m, ModeMonitor):
+            dims = ("frequency", "order")
+            both = [xr.DataArray(np.asarray(a), dims=dims, attrs={"units": "W0.5 m-0.5"}) for a in self.modes(name)]
+            return xr.Dataset(
+                {"forward": both[0], "backward": both[1]}, coords={"frequency": frequency, "order": list(m.orders)}
+            )
         if isinstance(m, FluxMonitor):
             flux = xr.DataArray(
                 np.asarray(self.flux(name)),
@@ -140,7 +152,7 @@ class Result(eqx.Module):
         """Everything as one dataset of real variables (complex ones split into _re and _im), ready for NetCDF."""
         merged = {}
         for m in self.plan.scene.monitors:
-            if not isinstance(m, Probe | FieldMonitor | FluxMonitor):
+            if not isinstance(m, Probe | FieldMonitor | FluxMonitor | ModeMonitor):
                 continue
             ds = self[m.name]
             ds = ds.rename({d: f"{m.name}_{d}" for d in ds.dims})

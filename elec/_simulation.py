@@ -15,7 +15,9 @@ from jax.core import Tracer
 from sciax.core.errors import ConvergenceError, InputError, UnsupportedError
 from sciax.core.ops.yee import State, advance_e, advance_h, fence, initial_state, retreat_e, retreat_h
 from sciax.elec._checks import one_of
+from sciax.elec._compiled import chunk, refusal, sampling_interval, uniform_of
 from sciax.elec._lattice import lattice
+from sciax.elec._modes import ModeMonitor, ModePlan
 from sciax.elec._monitors import FieldMonitor, FluxMonitor, Probe
 from sciax.elec._params import apply, leaf_at
 from sciax.elec._prepare import Prepared, prepare
@@ -25,6 +27,7 @@ from sciax.elec._reversible import reversible_scan
 from sciax.elec._scene import Scene
 
 GRADIENTS = ("auto", "plain", "checkpoint", "reversible")
+IMPLEMENTATIONS = ("auto", "xla", "native")
 
 
 class Plan:
@@ -37,9 +40,11 @@ class Plan:
         self.points = {m.name: point(scene, self.lattice, m) for m in scene.monitors if isinstance(m, Probe)}
         self.monitors: dict[str, Any] = {}
         for m in scene.monitors:
-            if isinstance(m, FieldMonitor):
+            if isinstance(m, ModeMonitor):
+                self.monitors[m.name] = ModePlan(scene, self.lattice, m)
+            elif isinstance(m, FieldMonitor):
                 self.monitors[m.name] = region(scene, self.lattice, m)
-            elif isinstance(m, FluxMonitor) or hasattr(m, "normal"):
+            elif isinstance(m, FluxMonitor):
                 self.monitors[m.name] = surfaces(scene, self.lattice, m)
         for name, r in self.monitors.items():
             for c in r.blocks.lo if hasattr(r, "blocks") else ():
@@ -69,13 +74,17 @@ class Simulation:
             2 sqrt(steps) states and steps twice; "reversible" steps back from the final state and stores only one layer of
             field at each absorber, and needs lossless media. "auto" takes reversible where it is exact, else checkpoint;
             `gradient_reason` says why.
+        implementation: of runs with plain numbers: "native" is the compiled CPU kernel, "xla" everything; "auto" takes the
+            kernel where it is installed and does the scene, `implementation_reason` says why not. Traced calls run on XLA.
+        threads: of the compiled kernel; default SCIAX_THREADS or the cores of the process.
 
     Raises:
         UnsupportedError: a scene or parameter that the gradient method cannot do exactly, before the run.
     """
 
-    def __init__(self, scene: Scene, gradient: str = "auto"):
+    def __init__(self, scene: Scene, gradient: str = "auto", implementation: str = "auto", threads: int | None = None):
         one_of(gradient, GRADIENTS, "gradient method")
+        one_of(implementation, IMPLEMENTATIONS, "implementation")
         self.scene = scene
         self.plan = Plan(scene)
         lossy = [
@@ -102,6 +111,19 @@ class Simulation:
             self.gradient_reason = f"{gradient}: asked for"
         self._prepare = jax.jit(lambda params: prepare(apply(scene, params), scene, self.plan.lattice))
         self._chunk = jax.jit(self._scan, static_argnums=(3,), donate_argnums=(1,))
+        self._threads = threads
+        reason = "asked for" if implementation == "xla" else self._native_refusal()
+        if implementation == "native" and reason is not None:
+            raise UnsupportedError(
+                f"the compiled kernel cannot run this scene: {reason}", remedy='implementation="xla" or "auto"'
+            )
+        self.implementation = "native" if reason is None else "xla"
+        self.implementation_reason = "the compiled kernel takes this scene" if reason is None else reason
+
+    def _native_refusal(self) -> str | None:
+        if jax.default_backend() != "cpu":
+            return "it runs on CPU"
+        return refusal(self.plan, jax.eval_shape(self._prepare, {}), jax.eval_shape(self._start)[0])
 
     # -- one step ---------------------------------------------------------------------------------------------------------
     def _start(self):
@@ -284,6 +306,11 @@ class Simulation:
         prepared = self._prepare(params)
         carry, steps = self._start(), self.plan.steps
         length = max(-(-steps // chunks), 1)
+        advance = self._chunk
+        if self.implementation == "native":
+            interval = sampling_interval(self.plan)
+            length = -(-length // interval) * interval
+            advance = chunk(self.plan, uniform_of(self.scene, params), interval, self._threads)
         done, parts, peak = 0, [], 0.0
         path = Path(checkpoint) if checkpoint is not None else None
         if path is not None and path.exists():
@@ -291,7 +318,7 @@ class Simulation:
         quiet = max((s.waveform.end() for s in self.scene.sources if hasattr(s.waveform, "end")), default=0.0)
         while done < steps:
             n = min(length, steps - done)
-            carry, signals = self._chunk(prepared, carry, done, n)
+            carry, signals = advance(prepared, carry, done, n)
             parts.append(signals)
             done += n
             top = self._largest(carry[0], done)

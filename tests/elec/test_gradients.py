@@ -134,7 +134,11 @@ CASES = {
     ),
     "polygon, magnetic wall, conductor": (
         scene(
-            [Structure("disc", Polygon(np.array([[-0.113, -0.162], [0.217, -0.108], [0.127, 0.214]]) * UM), Medium(5.0))],
+            [
+                Structure(
+                    "disc", Polygon(np.array([[-0.113, -0.162], [0.217, -0.108], [0.127, 0.214]]) * UM), Medium(5.0)
+                )
+            ],
             [dipole()],
             [probe("ez", "hy")],
             boundaries=Boundaries(x=("pmc", PML(4)), y=("pec", "pmc")),
@@ -187,7 +191,9 @@ CASES = {
     "three dimensions, sphere, anisotropic box": (
         scene(
             [
-                Structure("box", Box((0.0, -0.05 * UM, 0.0), (0.317 * UM, 0.163 * UM, 0.229 * UM)), Medium((2.0, 3.0, 4.0))),
+                Structure(
+                    "box", Box((0.0, -0.05 * UM, 0.0), (0.317 * UM, 0.163 * UM, 0.229 * UM)), Medium((2.0, 3.0, 4.0))
+                ),
                 Structure("disc", Sphere((0.06 * UM, 0.02 * UM, 0.01 * UM), 0.12 * UM), Medium(3.0)),
             ],
             [Dipole("s", (-0.21 * UM, 0.03 * UM, 0.0), "hy", PULSE, 1e-8)],
