@@ -10,6 +10,7 @@ import numpy as np
 from sciax.core.errors import FileFormatError, InputError, MissingFileError, UnsupportedError, did_you_mean
 from sciax.science.mesh._cells import CELLS, FORMS, mirrored
 from sciax.science.mesh._mesh import Mesh
+from sciax.science.mesh._msh4 import is_msh4, read_msh4
 from sciax.science.mesh._raw import Block, Raw
 from sciax.science.mesh._surface_files import read_obj, read_off, read_stl
 from sciax.science.mesh._vtu import read_appended_vtu
@@ -58,6 +59,8 @@ def _meshio(path: Path) -> Raw:
     except (Exception, SystemExit) as error:
         if path.suffix.lower() == ".vtu":
             return read_appended_vtu(path)
+        if path.suffix.lower() == ".msh" and is_msh4(path):
+            return read_msh4(path)
         cause = str(error) if isinstance(error, Exception) and str(error) else " ".join(said.getvalue().split())
         known = ", ".join(sorted(meshio.extension_to_filetypes))
         raise FileFormatError(

@@ -22,6 +22,7 @@ class Expr:
     """A node of the tree; `args` are its operands."""
 
     args: tuple["Expr", ...] = ()
+    __array_ufunc__ = None  # NumPy arrays on the left leave the operation to us
 
     def __add__(self, other):
         return Add((self, as_expr(other)))

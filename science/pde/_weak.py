@@ -7,6 +7,7 @@ field is a flux too (`grad p = div(p I)`), which gives flow problems their tract
 
 from dataclasses import dataclass
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -40,7 +41,9 @@ class WeakForm:
         test: the field whose equation this is.
         source: terms that multiply the test function.
         flux: terms that multiply its gradient (the sign of `natural` taken in).
-        sign: `natural flux = sign * (flux . n)`, +1: conditions speak of `k du/dn` whichever way the equation was signed.
+        scale: what the divergence is multiplied by in the equation, without its sign.
+        sign: `flux . n = sign * scale * natural`, where `natural` is the normal part of what the divergence is taken of:
+            conditions speak of `k du/dn` whichever way the equation was signed or scaled.
         linear: whether both are at most linear in the fields.
     """
 
@@ -48,6 +51,7 @@ class WeakForm:
     source: tuple[Expr, ...]
     flux: tuple[Expr, ...]
     sign: float
+    scale: tuple[Expr, ...]
     linear: bool
 
     @property
@@ -135,15 +139,17 @@ def _spatial(expr: Expr) -> bool:
                for n in walk(expr))  # fmt: skip
 
 
-def _number(factors) -> float:
-    out = 1.0
+def _number(factors) -> tuple[float, tuple[Expr, ...]]:
+    """Sign of a product of factors, and the factors without it (traced ones are taken as positive)."""
+    sign, rest = 1.0, []
     for factor in factors:
-        if isinstance(factor, Constant):
-            try:
-                out *= float(np.sign(np.real(np.asarray(factor.value))))
-            except Exception:  # a traced constant: its sign is not known, and taken as positive
-                continue
-    return out
+        value = factor.value if isinstance(factor, Constant) else None
+        if value is None or isinstance(value, jax.core.Tracer):
+            rest.append(factor)
+            continue
+        sign *= float(np.sign(value))
+        rest.append(Constant(abs(value)))
+    return sign, tuple(rest)
 
 
 def weak_form(equation: Equation, test: Field) -> WeakForm:
@@ -152,7 +158,7 @@ def weak_form(equation: Equation, test: Field) -> WeakForm:
     Raises:
         UnsupportedError: a coefficient that varies in space outside a divergence, where by-parts would differentiate it.
     """
-    source, flux, signs = [], [], []
+    source, flux, signs, scales = [], [], [], []
     for factors, node in _terms(equation.residual, (), test):
         if not _by_parts(node, test):
             source.append(Mul((*factors, node)) if factors else node)
@@ -169,7 +175,9 @@ def weak_form(equation: Equation, test: Field) -> WeakForm:
 
             inner = Mul((inner, apply(_identity_like, Grad((test,)))))
         else:
-            signs.append(-_number(factors))
+            sign, scale = _number(factors)
+            signs.append(-sign)
+            scales.append(scale)
         flux.append(Mul((Constant(-1.0), *factors, inner)))
     if _holds_second_order_left(source):
         raise UnsupportedError(
@@ -178,7 +186,7 @@ def weak_form(equation: Equation, test: Field) -> WeakForm:
     if len(set(signs)) > 1:
         raise UnsupportedError(f"divergence terms of opposite sign in {equation!r}", remedy="join them in one div(...)")
     linear = all(degree(term) <= 1 for term in (*source, *flux))
-    return WeakForm(test, tuple(source), tuple(flux), signs[0] if signs else 1.0, linear)
+    return WeakForm(test, tuple(source), tuple(flux), signs[0] if signs else 1.0, scales[0] if scales else (), linear)
 
 
 def _holds_second_order_left(source) -> bool:

@@ -37,13 +37,32 @@ def _kept(host: _Host, kind: str, data: np.ndarray, make) -> Any:
     return thing
 
 
+def _scales(host: _Host, size, definite: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Row and column factors, powers of two, that bring the largest entries near one: pivoting compares scaled rows only."""
+
+    def inverse_power(largest, half=1.0):
+        return np.exp2(-np.round(half * np.log2(np.where(largest > 0, largest, 1.0))))
+
+    if definite:
+        diagonal = np.append(size.data, 1.0)[host.diagonal()]
+        both = inverse_power(diagonal, 0.5)
+        return both, both
+    rows = inverse_power(np.asarray(size.max(axis=1).todense()).ravel())
+    largest = np.zeros(host.shape[1])
+    np.maximum.at(largest, host.indices, size.data * np.repeat(rows, np.diff(host.indptr)))
+    return rows, inverse_power(largest)
+
+
 class _Factor:
     """LU factors of a matrix, with a Skeel condition estimate (invariant to row and column scaling)."""
 
     def __init__(self, host: _Host, data: np.ndarray, definite: bool):
-        matrix = host.matrix(data)
+        matrix = self.matrix = host.matrix(data)
         self.order: np.ndarray | None = None
         self.size = np.abs(matrix)
+        self.left, self.right = _scales(host, self.size, definite)
+        rows = np.repeat(np.arange(host.shape[0]), np.diff(host.indptr))
+        matrix = host.matrix(data * self.left[rows] * self.right[host.indices])
         if definite:
             # A definite matrix needs no pivoting, so any symmetric order that keeps fill low will do.
             options = {"diag_pivot_thresh": 0.0, "relax": 4, "panel_size": 16, "options": {"SymmetricMode": True}}
@@ -55,7 +74,6 @@ class _Factor:
                 self.lu = spla.splu(matrix.tocsc(), permc_spec="MMD_AT_PLUS_A", **options)
         else:
             self.lu = spla.splu(matrix.tocsc())
-        self.matrix = matrix
         weight = np.asarray(self.size.sum(axis=1)).ravel() * np.random.default_rng(0).uniform(0.5, 1.0, matrix.shape[0])
         response = self.solve(weight.astype(data.dtype), False)
         with np.errstate(all="ignore"):
@@ -63,11 +81,14 @@ class _Factor:
 
     def solve(self, b: np.ndarray, transpose: bool) -> np.ndarray:
         trans = "T" if transpose else "N"
+        first, last = (self.right, self.left) if transpose else (self.left, self.right)
+        wide = (slice(None), *(None,) * (b.ndim - 1))
+        scaled = b * first[wide]
         if self.order is None:
-            return self.lu.solve(b, trans)
-        x = np.empty_like(b)
-        x[self.order] = self.lu.solve(np.ascontiguousarray(b[self.order]), trans)
-        return x
+            return self.lu.solve(scaled, trans) * last[wide]
+        x = np.empty_like(scaled)
+        x[self.order] = self.lu.solve(np.ascontiguousarray(scaled[self.order]), trans)
+        return x * last[wide]
 
 
 def direct(host: _Host, data: np.ndarray, b: np.ndarray, transpose: bool, definite: bool):

@@ -105,35 +105,60 @@ def cell_integrand(layout: Layout, forms: tuple[WeakForm, ...], dim: int):
     return integrand
 
 
-def facet_integrand(
-    layout: Layout, k: int, component: int | None, sign: float, coefficient: Expr | None, value: Expr, dim: int
-):
-    """What a Neumann or Robin condition adds to the residual of its field: `-sign (value - coefficient u) v`."""
+def natural_value(layout: Layout, k: int, component: int | None, coefficient: Expr | None, value: Expr, dim: int):
+    """The stated natural flux, `value - coefficient u`, as a function of z, point data, values and time."""
     field = layout.fields[k]
     shape = () if field.components is None or component is not None else (field.components,)
 
-    def integrand(z, point, values, t):
+    def natural(z, point, values, t):
         fields = unpack(
             layout, jnp.concatenate([z[:, None], jnp.zeros((z.shape[0], dim), z.dtype)], 1), None, z.dtype, dim
         )
         env = Env(point["x"], fields, values, point["groups"], point["samples"], {}, point["normal"], t)
-        natural = jnp.broadcast_to(evaluate(value, env), shape)
+        out = jnp.broadcast_to(evaluate(value, env), shape)
         if coefficient is not None:
             mine = fields[field.name][0]
-            mine = mine if component is None else mine[component]
-            natural = natural - evaluate(coefficient, env) * mine
-        out = -sign * natural * point["measure"]
+            out = out - evaluate(coefficient, env) * (mine if component is None else mine[component])
+        out = out * point["measure"]
         if component is not None:
-            return jnp.zeros(field.size, z.dtype).at[component].set(out)
-        return out.reshape(field.size)
+            return jnp.zeros(field.size, z.dtype).at[component].set(out), env
+        return out.reshape(field.size), env
+
+    return natural
+
+
+def facet_integrand(form: WeakForm, natural):
+    """What a Neumann or Robin condition adds to the residual of its field: `-sign scale natural v`."""
+
+    def integrand(z, point, values, t):
+        out, env = natural(z, point, values, t)
+        for factor in form.scale:
+            out = out * evaluate(factor, env)
+        return -form.sign * out
 
     return integrand
 
 
-def over_points(function, point_axes):
-    """`function(z, ..., point, values, t)` over trailing axes (quadrature point, cell), results with these axes last."""
-    inner = jax.vmap(function, in_axes=point_axes[0], out_axes=-1)
-    return jax.vmap(inner, in_axes=point_axes[1], out_axes=-1)
+def over_points(function, shape: tuple[int, int], pointwise: tuple, shared: tuple):
+    """`function(*pointwise, *shared)` at every quadrature point of every cell.
+
+    Args:
+        shape: (q, m).
+        pointwise: pytrees of arrays with trailing axes (q, m), or (1, m) for what is constant on a cell.
+        shared: the same at all points.
+
+    Returns:
+        The results, with trailing axes (q, m).
+    """
+    # One flat axis of points: two nested maps compile to programs several times slower.
+    count = shape[0] * shape[1]
+
+    def flatten(a):
+        return jnp.broadcast_to(a, (*a.shape[:-2], *shape)).reshape(*a.shape[:-2], count)
+
+    flat = jax.tree.map(flatten, pointwise)
+    mapped = jax.vmap(lambda *args: function(*args, *shared), in_axes=-1, out_axes=-1)(*flat)
+    return jax.tree.map(lambda a: a.reshape(*a.shape[:-1], *shape), mapped)
 
 
 def block(test: np.ndarray, trial: np.ndarray, d) -> Any:

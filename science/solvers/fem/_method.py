@@ -18,6 +18,7 @@ from sciax.science.solvers.fem._assembly import (
     cell_integrand,
     facet_integrand,
     gather,
+    natural_value,
     over_points,
     stack_basis,
 )
@@ -310,7 +311,9 @@ class Fem(Method):
         named = {"x": patch.x, "measure": patch.measure}
         named |= {"inverse": patch.inverse} if patch.normal is None else {"normal": patch.normal}
         out: dict[str, Any] = {name: jnp.asarray(array, self.dtype) for name, array in named.items()}
-        out["groups"] = {name: jnp.asarray(member[patch.cell], self.dtype) for name, member in self.indicators.items()}
+        out["groups"] = {
+            name: jnp.asarray(member[patch.cell][None], self.dtype) for name, member in self.indicators.items()
+        }
         return out
 
     # -- evaluation --------------------------------------------------------------------------------------------------
@@ -376,7 +379,7 @@ class Fem(Method):
 
         `previous` and `rate_scale` make the rate `rate_scale * (vector - previous)` for a time step.
         """
-        layout, dim, dtype = self.layout, self.mesh.dim, self.dtype
+        layout, dtype = self.layout, self.dtype
         values = {**values, **self.compiled}
         tables = [stack_basis(*self.patch.basis(k)) for k in layout.orders]
         z = self._at_points(arrays["nodes"], tables, vector)
@@ -384,15 +387,9 @@ class Fem(Method):
         arrayed = {n: v for n, v in values.items() if n not in self.compiled}
         samples, plain = self._samples(arrayed, self.patch, arrays)
         plain.update(self.compiled)
-        cell = dict(arrays["cell"])
-        q = self.patch.measure.shape[0]
-        cell["inverse"] = jnp.broadcast_to(cell["inverse"], (dim, dim, q, cell["inverse"].shape[-1]))
-        cell["samples"] = samples
-        inner = {"x": -1, "inverse": -1, "measure": -1, "groups": None, "samples": -1}
-        outer = {**inner, "groups": -1}
-        rate_axis = None if rate is None else -1
-        axes = [(-1, rate_axis, inner, None, None), (-1, rate_axis, outer, None, None)]
-        w = over_points(self._integrand, axes)(z, rate, cell, plain, t)
+        cell = {**arrays["cell"], "samples": samples}
+        shape = self.patch.measure.shape
+        w = over_points(self._integrand, shape, (z, rate, cell), (plain, t))
         residual = jnp.zeros(layout.size, dtype)
         for k, field in enumerate(layout.fields):
             rows = w[layout.starts[k] : layout.starts[k + 1]]
@@ -415,7 +412,7 @@ class Fem(Method):
                 basis = jnp.eye(z.size, dtype=z.dtype).reshape(z.size, *z.shape)
                 return jax.vmap(along, out_axes=-1)(basis).reshape(*z.shape, *z.shape)
 
-            d = over_points(linearised, axes)(z, rate, cell, plain, t)
+            d = over_points(linearised, shape, (z, rate, cell), (plain, t))
             for i, j in self.pairs:
                 for c in range(layout.fields[i].size):
                     for e in range(layout.fields[j].size):
@@ -429,21 +426,10 @@ class Fem(Method):
             facet_plain.update(self.compiled)
             table = patch.basis(layout.orders[k])[0]
             field = layout.fields[k]
-            local = jnp.tensordot(jnp.asarray(table, dtype), gather(layout, k, at, vector), axes=(1, 0))
-            z = jnp.zeros((layout.starts[-1], *local.shape[::2]), dtype)
-            z = z.at[layout.starts[k] : layout.starts[k + 1]].set(jnp.moveaxis(local, 1, 0))
-            function = facet_integrand(
-                layout,
-                k,
-                condition.component,
-                self.forms[k].sign,
-                getattr(condition, "coefficient", None),
-                condition.value,
-                dim,
-            )
-            inner = {"x": -1, "normal": -1, "measure": -1, "groups": None, "samples": -1}
-            axes = [(-1, inner, None, None), (-1, {**inner, "groups": -1}, None, None)]
-            w = over_points(function, axes)(z, facet, facet_plain, t)
+            z = self._on_facets(k, at, table, vector)
+            function = facet_integrand(self.forms[k], self._natural_of(condition, k))
+            shape = patch.measure.shape
+            w = over_points(function, shape, (z, facet), (facet_plain, t))
             local = jnp.tensordot(jnp.asarray(table, dtype), w, axes=(0, 1))  # n, components, m
             residual = residual.at[self._global(at, k)].add(local)
             if matrix and isinstance(condition, Robin):
@@ -452,7 +438,7 @@ class Fem(Method):
                 def robin(z, point, values, t, function=function, span=span):
                     return jax.jacfwd(lambda mine: function(z.at[span].set(mine), point, values, t))(z[span])
 
-                d = over_points(robin, axes)(z, facet, facet_plain, t)
+                d = over_points(robin, shape, (z, facet), (facet_plain, t))
                 test = table[:, None, :]
                 for c in range(field.size):
                     for e in range(field.size):
@@ -461,6 +447,16 @@ class Fem(Method):
         if not matrix:
             return free, None
         return free, assemble(jnp.concatenate(data), arrays["slots"], nnz=self.pattern.nnz)
+
+    def _natural_of(self, condition, k: int):
+        coefficient = getattr(condition, "coefficient", None)
+        return natural_value(self.layout, k, condition.component, coefficient, condition.value, self.mesh.dim)
+
+    def _on_facets(self, k: int, at, table, vector):
+        """z [components, q, m] at a facet patch's points, with the values of field k only."""
+        local = jnp.tensordot(jnp.asarray(table, self.dtype), gather(self.layout, k, at, vector), axes=(1, 0))
+        z = jnp.zeros((self.layout.starts[-1], *local.shape[::2]), self.dtype)
+        return z.at[self.layout.starts[k] : self.layout.starts[k + 1]].set(jnp.moveaxis(local, 1, 0))
 
     def _at_points(self, nodes, tables, vector):
         """z [components, 1 + dim, q, m]."""

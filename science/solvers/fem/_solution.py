@@ -11,7 +11,7 @@ import numpy as np
 from sciax.core.errors import InputError
 from sciax.science.mesh import Mesh, write_mesh
 from sciax.science.mesh._cells import geometry_nodes
-from sciax.science.pde import Env, Expr, evaluate
+from sciax.science.pde import Dirichlet, Env, Expr, evaluate
 from sciax.science.solvers._solution import Solution, as_points, expression
 from sciax.science.solvers.fem._assembly import over_points, stack_basis, unpack
 from sciax.science.solvers.fem._element import lattice, nodes, tabulate
@@ -109,7 +109,7 @@ class FemSolution(Solution):
         plain.update(fem.compiled)
         point = {
             "x": jnp.asarray(patch.x, dtype),
-            "inverse": jnp.broadcast_to(jnp.asarray(patch.inverse, dtype), (dim, dim, *patch.measure.shape)),
+            "inverse": jnp.asarray(patch.inverse, dtype),
             "groups": fem.arrays["cell"]["groups"],
             "samples": samples,
         }
@@ -118,9 +118,7 @@ class FemSolution(Solution):
             fields = unpack(fem.layout, z, point["inverse"], dtype, dim)
             return function(Env(point["x"], fields, plain, point["groups"], point["samples"]))
 
-        inner = {"x": -1, "inverse": -1, "groups": None, "samples": -1}
-        axes = [(-1, inner, None), (-1, {**inner, "groups": -1}, None)]
-        return over_points(at, axes)(z, point, plain), jnp.asarray(patch.measure, dtype)
+        return over_points(at, patch.measure.shape, (z, point), (plain,)), jnp.asarray(patch.measure, dtype)
 
     def integrate(self, what: Any = None, *, over: str | None = None):
         """Integral over the domain (or one cell group) of a field, an expression in fields, or a function of x."""
@@ -141,39 +139,45 @@ class FemSolution(Solution):
         fem = self.fem
         chosen = self.field(field)
         k = fem.layout.index(chosen.name)
-        free = {**fem.arrays, "free": jnp.arange(fem.layout.size)}
-        residual, _ = fem._assemble(free, self.parameter_values, self.coefficients, matrix=False)
         facets = fem.facets_of(on)
-        at = np.unique(fem.numbers[k].facets(facets))
-        total = fem.forms[k].sign * fem.layout.part(residual, k)[at].sum(axis=0)
-        # the residual of a part with a flux condition has that flux already taken off: put it back
-        for condition, j, patch in fem._natural:
+        total = jnp.zeros(chosen.size, self.coefficients.dtype)
+        for condition, j, patch in fem._natural:  # where a flux is stated, it is that
             shared = np.isin(patch.facets, facets)
             if j == k and shared.any():
                 total = total + self._stated_flux(
                     condition, Patch.on_facets(self.mesh, patch.facets[shared], fem.degree), j
                 )
-        return total
+        free = {**fem.arrays, "free": jnp.arange(fem.layout.size)}
+        residual, _ = fem._assemble(free, self.parameter_values, self.coefficients, matrix=False)
+        residual = fem.layout.part(residual, k).reshape(-1, chosen.size) * fem.forms[k].sign
+        env = Env(jnp.zeros(self.mesh.dim, fem.dtype), values={**self.parameter_values, **fem.compiled})
+        for factor in fem.forms[k].scale:
+            residual = residual / evaluate(factor, env)
+        for c in range(chosen.size):  # elsewhere, what holds the fixed values: shared out where two parts meet
+            held = [rows for x, rows in fem.parts.items()
+                    if isinstance(x, Dirichlet) and x.field.name == chosen.name and x.component in (None, c)]  # fmt: skip
+            if not held:
+                continue
+            everywhere = np.unique(np.concatenate(held))
+            here = np.intersect1d(everywhere, facets)
+            if len(here):
+                numbering = fem.numbers[k]
+                whole = np.bincount(numbering.facets(everywhere).ravel(), minlength=numbering.count)
+                part = np.bincount(numbering.facets(here).ravel(), minlength=numbering.count)
+                share = jnp.asarray(part / np.maximum(whole, 1), residual.dtype)
+                total = total.at[c].add(jnp.sum(residual[:, c] * share))
+        return total[0] if chosen.components is None else total
 
     def _stated_flux(self, condition, patch, k):
-        from sciax.science.solvers.fem._assembly import facet_integrand, gather
-
         fem = self.fem
-        field, dtype = fem.layout.fields[k], fem.dtype
         at = jnp.asarray(fem.numbers[k].facets(patch.facets).T)
-        table = jnp.asarray(patch.basis(fem.layout.orders[k])[0], dtype)
-        local = jnp.tensordot(table, gather(fem.layout, k, at, self.coefficients), axes=(1, 0))
-        z = jnp.zeros((fem.layout.starts[-1], *local.shape[::2]), dtype)
-        z = z.at[fem.layout.starts[k] : fem.layout.starts[k + 1]].set(jnp.moveaxis(local, 1, 0))
+        z = fem._on_facets(k, at, patch.basis(fem.layout.orders[k])[0], self.coefficients)
         samples, plain = fem._samples(dict(self.parameter_values), patch, None)
         plain.update(fem.compiled)
         point = {**fem._geometry(patch), "samples": samples}
-        function = facet_integrand(fem.layout, k, condition.component, -1.0, getattr(condition, "coefficient", None),
-                                   condition.value, self.mesh.dim)  # fmt: skip
-        inner = {"x": -1, "normal": -1, "measure": -1, "groups": None, "samples": -1}
-        axes = [(-1, inner, None, None), (-1, {**inner, "groups": -1}, None, None)]
-        total = over_points(function, axes)(z, point, plain, None).sum(axis=(-2, -1))
-        return total[0] if field.components is None else total
+        natural = fem._natural_of(condition, k)
+        values = over_points(lambda *args: natural(*args)[0], patch.measure.shape, (z, point), (plain, None))
+        return values.sum(axis=(-2, -1))
 
     def error(self, exact: Any, norm: str = "L2", field: Any = None, *, degree: int | None = None):
         """Norm of the difference to an exact solution, a function of x: "L2", or "H1" for the L2 norm of the gradient's.
