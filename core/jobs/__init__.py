@@ -14,8 +14,9 @@ does the same from Python.
 The names below load on first use: the command line lives in this package, and `sciax --help` need not wait for pydantic.
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from sciax.core._lazy import attach
 
 if TYPE_CHECKING:
     from sciax.core.jobs._config import InputFile as InputFile
@@ -28,24 +29,17 @@ if TYPE_CHECKING:
     from sciax.core.jobs._registry import registry as registry
     from sciax.core.jobs._run import Run as Run
 
-_HOME = {
-    "InputFile": "_config",
-    "Job": "_registry",
-    "JobConfig": "_config",
-    "Outcome": "_outcome",
-    "Record": "_record",
-    "Run": "_run",
-    "job": "_registry",
-    "registry": "_registry",
-    "run_job": "_execute",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        return getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOME])
+__getattr__, __dir__ = attach(
+    __name__,
+    {
+        "InputFile": "_config",
+        "Job": "_registry",
+        "JobConfig": "_config",
+        "Outcome": "_outcome",
+        "Record": "_record",
+        "Run": "_run",
+        "job": "_registry",
+        "registry": "_registry",
+        "run_job": "_execute",
+    },
+)

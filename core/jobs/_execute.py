@@ -64,6 +64,27 @@ def claim(directory: Path) -> Path:
     return directory
 
 
+def reopen(directory: Path, job: Job, config: dict[str, Any], seed: int) -> Record | None:
+    """The record of an earlier run of the same job in `directory` that is to go on; None where there is none.
+
+    Raises:
+        ConfigError: the folder holds something else, or a run with other settings.
+    """
+    if not (directory / _record.FILE).is_file():
+        return None
+    former = _record.read(directory)
+    wanted = {"job": job.name, "config": config, "seed": seed}
+    differing = [name for name, value in wanted.items() if getattr(former, name) != value]
+    if differing:
+        raise ConfigError(
+            f"the run to resume in {directory} has another {', another '.join(differing)}",
+            got=f"{former.job}, seed {former.seed}",
+            expected=f"{job.name}, seed {seed}, the same settings",
+            remedy="resume with the settings it was started with (its config.toml), or name a new folder",
+        )
+    return former
+
+
 def run_job(
     name: str | Job,
     config: JobConfig | Mapping[str, Any] | None = None,
@@ -74,6 +95,7 @@ def run_job(
     profile: bool = False,
     throw: bool = True,
     command: list[str] | None = None,
+    resume: bool = False,
 ) -> Record:
     """Run a job into the directory `out` and return its record.
 
@@ -83,14 +105,19 @@ def run_job(
         profile: also record a jax profiler trace in out/profile.
         throw: raise what the job raised, after everything is written; else the record's `status` and `error` tell.
         command: how it was called, for the record.
+        resume: go on with the unfinished run of the same job and settings in `out`, if there is one (a job goes on from its
+            checkpoints in `run.checkpoints`); a completed one is returned as it is.
     """
     job = name if isinstance(name, Job) else _registry.find(name)
     if not isinstance(config, JobConfig):
         config = build(job.config, config or {})
-    directory = claim(Path(out))
+    former = reopen(Path(out), job, config.model_dump(mode="json"), seed) if resume else None
+    if former is not None and former.status == "completed":
+        return former
+    directory = claim(Path(out)) if former is None else Path(out)
     record = _begin(job, config, directory, seed, command or [])
     run = Run(directory, seed=seed, name=job.name, console=console)
-    run.log(f"{job.name} seed {seed} started")
+    run.log(f"{job.name} seed {seed} {'started' if former is None else 'resumed'}")
     raised: BaseException | None = None
     start = time.perf_counter()
     with _Guard() as guard, logging_to(directory / "log.txt"):

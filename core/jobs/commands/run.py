@@ -34,6 +34,9 @@ def run(
         Path | None, typer.Option("--out", metavar="DIR", help="Run directory; else a new one in $SCIAX_RUNS or runs/.")
     ] = None,
     profile: Annotated[bool, typer.Option("--profile", help="Record a profiler trace in the run directory.")] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with the unfinished run in --out DIR, if there is one.")
+    ] = False,
     help_config: Annotated[bool, typer.Option("--help-config", help="Show the job's settings and exit.")] = False,
 ) -> None:
     """Run a job into a directory of its own: config, metrics, outputs, report."""
@@ -50,7 +53,7 @@ def run(
     if dry_run:
         _plan(request, out)
         return
-    directory = out or new_directory(runs_root(), request.job.name)
+    directory = _own_directory(out or new_directory(runs_root(), request.job.name))
     try:
         record = run_job(
             request.job,
@@ -61,10 +64,23 @@ def run(
             profile=profile,
             throw=False,
             command=["sciax", *sys.argv[1:]],
+            resume=resume,
         )
     except Stopped:  # before the job began
         raise typer.Exit(130) from None
     raise typer.Exit(show(record, directory))
+
+
+def _own_directory(directory: Path) -> Path:
+    """Join the other processes where a launcher started several; all but the first write beside its run directory."""
+    from sciax.core.parallel._environment import detect
+
+    rank = detect().rank
+    if detect().size > 1:
+        from sciax.core.parallel._initialize import initialize
+
+        initialize()
+    return directory if rank == 0 else directory.with_name(f"{directory.name}.rank{rank}")
 
 
 def show(record: Any, directory: Path) -> int:

@@ -297,3 +297,12 @@ def test_runs_folder_from_the_environment(command: Command, tmp_path: Path, monk
     assert command("run", "toy.trouble", "--set", "kind=none").exit_code == 0
     assert "toy.trouble-" in command("runs", "list").output
     assert len(list((tmp_path / "elsewhere").iterdir())) == 1
+
+
+def test_resume_runs_once(command: Callable[..., Result]) -> None:
+    words = ("run", "toy.root", "--out", "here", "--resume")
+    assert command(*words).exit_code == 0
+    before = Path("here/run.json").read_text()
+    assert command(*words).exit_code == 0
+    assert Path("here/run.json").read_text() == before
+    assert command(*words[:-1]).exit_code == 2

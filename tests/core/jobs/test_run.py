@@ -248,3 +248,34 @@ class Test_progress:
         console = self.console(False)
         self.work(tmp_path, console, 0.05)
         assert console.file.getvalue() == ""
+
+
+class Test_resume:
+    def interrupted(self, toy: ModuleType, directory: Path) -> None:
+        run_job("toy.root", {"steps": 3}, out=directory)
+        record = _record.read(directory)
+        record.status = "interrupted"
+        record.write(directory)
+
+    def test_an_unfinished_run_goes_on_in_its_own_folder(self, toy: ModuleType, tmp_path: Path) -> None:
+        self.interrupted(toy, tmp_path / "run")
+        record = run_job("toy.root", {"steps": 3}, out=tmp_path / "run", resume=True)
+        assert record.status == "completed"
+        assert "resumed" in (tmp_path / "run" / "log.txt").read_text()
+
+    def test_a_completed_run_is_not_run_again(self, toy: ModuleType, tmp_path: Path) -> None:
+        first = run_job("toy.root", {"steps": 3}, out=tmp_path / "run", resume=True)
+        again = run_job("toy.root", {"steps": 3}, out=tmp_path / "run", resume=True)
+        assert again.started == first.started
+        assert (tmp_path / "run" / "log.txt").read_text().count("started") == 1
+
+    @pytest.mark.parametrize(("settings", "seed"), [({"steps": 4}, 0), ({"steps": 3}, 1)])
+    def test_other_settings_are_refused(self, toy: ModuleType, tmp_path: Path, settings: Any, seed: int) -> None:
+        self.interrupted(toy, tmp_path / "run")
+        with pytest.raises(ConfigError, match="to resume"):
+            run_job("toy.root", settings, out=tmp_path / "run", seed=seed, resume=True)
+
+    def test_a_folder_with_something_else_is_refused(self, toy: ModuleType, tmp_path: Path) -> None:
+        (tmp_path / "thesis.tex").write_text("")
+        with pytest.raises(ConfigError, match="not empty"):
+            run_job("toy.root", out=tmp_path, resume=True)
