@@ -62,6 +62,17 @@ class WeakForm:
         """Whether the field itself, not only its gradient, appears in the source: then a constant is not in the kernel."""
         return any(_bare(term, self.test.name) for term in self.source)
 
+    def couples(self, name: str, dim: int) -> tuple[list[int], list[int]]:
+        """Which entries of (source, flux) depend on which of (value, gradient) of a field; 0 stands for the first of each."""
+        inside = [any(f.name == name for term in terms for f in fields_of(term)) for terms in (self.source, self.flux)]
+        terms = (*self.source, *self.flux)
+        value = any(_bare(term, name) for term in terms)
+        slope = any(
+            isinstance(n, Grad | Div) and any(f.name == name for f in fields_of(n)) for t in terms for n in walk(t)
+        )
+        axes = list(range(1, dim + 1))
+        return [0] * inside[0] + axes * inside[1], [0] * value + axes * slope
+
     def symmetric(self) -> bool:
         """Whether the matrix is certainly symmetric: fluxes of the gradient only, sources of the value only."""
         fluxes = all(not _bare(term, self.test.name) for term in self.flux)

@@ -98,9 +98,10 @@ def cell_integrand(layout: Layout, forms: tuple[WeakForm, ...], dim: int):
             field = form.test
             source, flux = form.evaluate(env, () if field.components is None else (field.components,), dim)
             source, flux = source.reshape(field.size), flux.reshape(field.size, dim)
-            turned = jnp.sum(flux[:, None, :] * inverse[None], axis=2)
-            rows.append(jnp.concatenate([source[:, None], turned], axis=1))
-        return jnp.concatenate(rows) * measure
+            for c in range(field.size):
+                turned = [sum(flux[c, i] * inverse[a, i] for i in range(dim)) for a in range(dim)]
+                rows.append(jnp.stack([source[c], *turned]))
+        return jnp.stack(rows) * measure
 
     return integrand
 
@@ -150,15 +151,28 @@ def over_points(function, shape: tuple[int, int], pointwise: tuple, shared: tupl
     Returns:
         The results, with trailing axes (q, m).
     """
-    # One flat axis of points: two nested maps compile to programs several times slower.
+    # Arrays go in and come out entry by entry, each a flat axis of points: the programs are then elementwise loops, which XLA
+    # compiles to code several times faster than batches of small arrays.
     count = shape[0] * shape[1]
 
-    def flatten(a):
-        return jnp.broadcast_to(a, (*a.shape[:-2], *shape)).reshape(*a.shape[:-2], count)
+    def split(a):
+        flat = jnp.broadcast_to(a, (*a.shape[:-2], *shape)).reshape(-1, count)
+        return a.shape[:-2], [flat[i] for i in range(flat.shape[0])]
 
-    flat = jax.tree.map(flatten, pointwise)
-    mapped = jax.vmap(lambda *args: function(*args, *shared), in_axes=-1, out_axes=-1)(*flat)
-    return jax.tree.map(lambda a: a.reshape(*a.shape[:-1], *shape), mapped)
+    leaves, tree = jax.tree.flatten(pointwise)
+    parts = [split(leaf) for leaf in leaves]
+    shapes: list[tuple[int, ...]] = []
+
+    def at_one(entries):
+        rebuilt = [jnp.stack(e).reshape(s) if s else e[0] for (s, _), e in zip(parts, entries)]
+        out, out_tree = jax.tree.flatten(function(*jax.tree.unflatten(tree, rebuilt), *shared))
+        shapes[:] = [o.shape for o in out]
+        at_one.tree = out_tree
+        return [[o[index] for index in np.ndindex(o.shape)] for o in out]
+
+    mapped = jax.vmap(at_one)([entries for _, entries in parts])
+    joined = [jnp.stack(e).reshape(*s, *shape) for e, s in zip(mapped, shapes)]
+    return jax.tree.unflatten(at_one.tree, joined)
 
 
 def block(test: np.ndarray, trial: np.ndarray, d) -> Any:

@@ -271,6 +271,7 @@ class Fem(Method):
         reduced[self.free] = np.arange(len(self.free))
         self.pairs = [(i, j) for i, form in enumerate(self.forms) for j, g in enumerate(layout.fields)
                       if any(g.name == f.name for term in (*form.source, *form.flux) for f in fields_of(term))]  # fmt: skip
+        self.couplings = {(i, j): self.forms[i].couples(layout.fields[j].name, self.mesh.dim) for i, j in self.pairs}
         nodes = [n.cells.T for n in self.numbers]
         rows, cols = [], []
 
@@ -398,26 +399,13 @@ class Fem(Method):
             residual = residual.at[self._global(arrays["nodes"][k], k)].add(local)
         data = []
         if matrix:
-            scale = rate_scale if rate is not None else None
-
-            def linearised(z, rate, point, values, t):
-                def along(direction):
-                    moved = None if rate is None else scale * direction[:, 0]
-                    if rate is None:
-                        return jax.jvp(lambda a: self._integrand(a, None, point, values, t), (z,), (direction,))[1]
-                    return jax.jvp(lambda a, b: self._integrand(a, b, point, values, t), (z, rate), (direction, moved))[
-                        1
-                    ]
-
-                basis = jnp.eye(z.size, dtype=z.dtype).reshape(z.size, *z.shape)
-                return jax.vmap(along, out_axes=-1)(basis).reshape(*z.shape, *z.shape)
-
-            d = over_points(linearised, shape, (z, rate, cell), (plain, t))
-            for i, j in self.pairs:
+            linearised = self._linearised(rate_scale if rate is not None else None)
+            parts = over_points(linearised, shape, (z, rate, cell), (plain, t))
+            for (i, j), part in zip(self.pairs, parts):
+                rows, cols = self.couplings[i, j]
                 for c in range(layout.fields[i].size):
                     for e in range(layout.fields[j].size):
-                        part = d[layout.starts[i] + c, :, layout.starts[j] + e]
-                        data.append(block(tables[i], tables[j], part).reshape(-1))
+                        data.append(block(tables[i][:, rows], tables[j][:, cols], part[c, e]).reshape(-1))
         for index, (condition, k, patch) in enumerate(self._natural):
             facet = dict(arrays["facet"][index])
             at = arrays["facet_nodes"][index]
@@ -447,6 +435,34 @@ class Fem(Method):
         if not matrix:
             return free, None
         return free, assemble(jnp.concatenate(data), arrays["slots"], nnz=self.pattern.nnz)
+
+    def _linearised(self, scale):
+        """Derivatives of the integrand, for each pair of fields [test component, trial component, rows, columns]."""
+        layout, integrand = self.layout, self._integrand
+        wanted = {
+            (j, e, b) for i, j in self.pairs for e in range(layout.fields[j].size) for b in self.couplings[i, j][1]
+        }
+
+        def function(z, rate, point, values, t):
+            columns = {}
+            for j, e, b in sorted(wanted):  # one pass a direction: XLA drops what a constant direction makes zero
+                direction = np.zeros(z.shape, z.dtype)
+                direction[layout.starts[j] + e, b] = 1.0
+                if rate is None:
+                    moved = jax.jvp(lambda a: integrand(a, None, point, values, t), (z,), (jnp.asarray(direction),))[1]
+                else:
+                    pair = (jnp.asarray(direction), scale * direction[:, 0])
+                    moved = jax.jvp(lambda a, r: integrand(a, r, point, values, t), (z, rate), pair)[1]
+                columns[j, e, b] = moved
+            out = []
+            for i, j in self.pairs:
+                rows, cols = self.couplings[i, j]
+                entries = [[[[columns[j, e, b][layout.starts[i] + c, a] for b in cols] for a in rows]
+                            for e in range(layout.fields[j].size)] for c in range(layout.fields[i].size)]  # fmt: skip
+                out.append(jnp.stack([jnp.stack([jnp.stack([jnp.stack(r) for r in m]) for m in n]) for n in entries]))
+            return out
+
+        return function
 
     def _natural_of(self, condition, k: int):
         coefficient = getattr(condition, "coefficient", None)
