@@ -1,5 +1,6 @@
 """Forecast models: configs that build pytrees with a common interface."""
 
+from sciax.earth.models._afno import AFNO as AFNO
 from sciax.earth.models._barotropic import Barotropic as Barotropic
 from sciax.earth.models._barotropic import BarotropicModel as BarotropicModel
 from sciax.earth.models._barotropic import helmholtz_from_depth as helmholtz_from_depth
@@ -10,6 +11,12 @@ from sciax.earth.models._climatology import Climatology as Climatology
 from sciax.earth.models._climatology import ClimatologyFields as ClimatologyFields
 from sciax.earth.models._climatology import ClimatologyModel as ClimatologyModel
 from sciax.earth.models._climatology import calendar_of as calendar_of
+from sciax.earth.models._emulator import EmulatorModel as EmulatorModel
+from sciax.earth.models._emulator import Training as Training
+from sciax.earth.models._emulator import load_emulator as load_emulator
+from sciax.earth.models._emulator import make_emulator as make_emulator
+from sciax.earth.models._emulator import save_emulator as save_emulator
+from sciax.earth.models._emulator import train_emulator as train_emulator
 from sciax.earth.models._persistence import DampedPersistence as DampedPersistence
 from sciax.earth.models._persistence import DampedPersistenceModel as DampedPersistenceModel
 from sciax.earth.models._persistence import Persistence as Persistence
@@ -19,3 +26,4 @@ from sciax.earth.models._series import FittedSeries as FittedSeries
 from sciax.earth.models._series import SeriesModel as SeriesModel
 from sciax.earth.models._series import series_baselines as series_baselines
 from sciax.earth.models._series import squared_errors as squared_errors
+from sciax.earth.models._sfno import SFNO as SFNO
