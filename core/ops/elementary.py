@@ -356,8 +356,11 @@ def mish(x: Array) -> Array:
     z = jnp.clip(x, -120, 30)
     p, n = _exp_parts(z)
     e = _times_power_of_2(p, n)
-    small = _times_power_of_2(z * p, n) * (e + 2)
-    return jnp.where(x > 20, x, small / (e * (e + 2) + 2))
+    whole = e * (e + 2) + 2
+    # tanh(log(1 + e)) = e (e + 2) / whole, as e less a correction or as 1 less a correction: few roundings reach the result
+    low = _times_power_of_2(z * p, n)
+    high = jnp.where(x > 20, x, z - z * (2 / whole))
+    return jnp.where(x < 0, low - low * (e * (e + 1) / whole), high)
 
 
 @_function("atan", np.arctan, lambda x, y: 1 / (1 + x * x), wide=jnp.arctan)

