@@ -17,6 +17,12 @@ from sciax.core.errors import DTypeError, InputError, ShapeError, did_you_mean
 ArgNums = int | tuple[int, ...]
 
 
+def is_tracer(x: Any) -> bool:
+    from jax.core import Tracer
+
+    return isinstance(x, Tracer)
+
+
 def _is_inexact(x: Any) -> bool:
     return jnp.issubdtype(jax.dtypes.result_type(x), jnp.inexact)
 
@@ -49,6 +55,40 @@ def require_inexact(args: tuple, argnums: ArgNums, who: str) -> None:
                     expected="a float or complex dtype",
                     remedy="convert it, as jnp.asarray(x, jnp.float32)",
                 )
+
+
+def require_real(args: tuple, argnums: ArgNums, who: str) -> None:
+    """As `require_inexact`, and not complex: a Jacobian of complex numbers has two parts, d/dz and d/d(conj z)."""
+    require_inexact(args, argnums, who)
+    for k in _positions(argnums, len(args), who):
+        for leaf in jax.tree.leaves(args[k]):
+            if jnp.issubdtype(jax.dtypes.result_type(leaf), jnp.complexfloating):
+                raise DTypeError(
+                    f"{who}: argument {k} is complex",
+                    got=str(jax.dtypes.result_type(leaf)),
+                    expected="a real floating dtype",
+                    remedy="differentiate with respect to real and imaginary part, or use jvp or vjp",
+                )
+
+
+def require_vector(x: Any, who: str) -> Any:
+    """One real floating vector."""
+    if not (hasattr(x, "shape") or isinstance(x, (int, float, complex, list))):
+        raise ShapeError(
+            f"{who} differentiates with respect to one vector", got=type(x).__name__, expected="an array (d,)"
+        )
+    if isinstance(x, list):
+        raise ShapeError(f"{who} differentiates with respect to one vector", got="a list", remedy="jnp.asarray it")
+    require_real((x,), 0, who)
+    x = jnp.asarray(x)
+    if x.ndim != 1:
+        raise ShapeError(
+            f"{who} differentiates with respect to one vector",
+            got=x.shape,
+            expected="(d,)",
+            remedy="use jax.vmap over points",
+        )
+    return x
 
 
 def _require_callable(f: Any, who: str) -> None:
@@ -174,7 +214,9 @@ def jacobian(
 
     @functools.wraps(f, updated=())
     def call(*args: Any, **kwargs: Any) -> Any:
-        require_inexact(args, argnums, "jacobian")
+        require_real(args, argnums, "jacobian")
+        if not all(jax.tree.leaves(args[k]) for k in _positions(argnums, len(args), "jacobian")):
+            raise InputError("jacobian: an argument holds no arrays", got=[type(a).__name__ for a in args])
         chosen = method
         if chosen == "auto":
             numbers = _positions(argnums, len(args), "jacobian")
@@ -192,7 +234,9 @@ def hessian(f: Callable[..., Any], argnums: ArgNums = 0) -> Callable[..., Any]:
 
     @functools.wraps(f, updated=())
     def call(*args: Any, **kwargs: Any) -> Any:
-        require_inexact(args, argnums, "hessian")
+        require_real(args, argnums, "hessian")
+        if not all(jax.tree.leaves(args[k]) for k in _positions(argnums, len(args), "hessian")):
+            raise InputError("hessian: an argument holds no arrays", got=[type(a).__name__ for a in args])
         return inner(*args, **kwargs)
 
     return call

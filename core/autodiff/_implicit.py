@@ -11,8 +11,8 @@ import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
-from sciax.core.autodiff._derivatives import _require_callable, _scalar, require_inexact
-from sciax.core.errors import ConvergenceError, InputError, ShapeError
+from sciax.core.autodiff._derivatives import _require_callable, _scalar, is_tracer, require_inexact
+from sciax.core.errors import ConvergenceError, DTypeError, InputError, ShapeError
 
 
 class Solution(NamedTuple):
@@ -117,7 +117,7 @@ def _finish(
 ) -> Solution:
     converged = norm <= tol
     if throw:
-        if isinstance(norm, jax.core.Tracer):
+        if is_tracer(norm):
             import equinox as eqx
 
             x = eqx.error_if(x, ~converged, f"{who} did not converge")
@@ -134,6 +134,15 @@ def _finish(
 
 def _start(who: str, x0: Any, max_steps: int) -> tuple[jax.Array, Any]:
     require_inexact((x0,), 0, who)
+    if not jax.tree.leaves(x0):
+        raise InputError(f"{who}: there is nothing to solve for", got=x0)
+    for leaf in jax.tree.leaves(x0):
+        if jnp.finfo(jax.dtypes.result_type(leaf)).bits < 32:
+            raise DTypeError(
+                f"{who}: linear solves need at least float32",
+                got=str(jax.dtypes.result_type(leaf)),
+                remedy="convert the start",
+            )
     if max_steps < 1:
         raise InputError(f"{who}: max_steps must be at least 1", got=max_steps)
     return ravel_pytree(jax.tree.map(jnp.asarray, x0))

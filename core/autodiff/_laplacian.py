@@ -8,8 +8,8 @@ from typing import Any, Literal
 import jax
 import jax.numpy as jnp
 
-from sciax.core.autodiff._derivatives import _require_callable, _scalar, require_inexact
-from sciax.core.errors import InputError, ShapeError, did_you_mean
+from sciax.core.autodiff._derivatives import _require_callable, _scalar, require_vector
+from sciax.core.errors import InputError, did_you_mean
 
 Method = Literal["auto", "forward", "forward_over_reverse", "hessian"]
 METHODS = ("forward", "forward_over_reverse", "hessian")
@@ -33,15 +33,7 @@ def laplacian(f: Callable[..., Any], *, method: Method = "auto") -> Callable[...
     scalar = _scalar(f, False, "laplacian")
 
     def call(x: Any, *rest: Any) -> Any:
-        require_inexact((x,), 0, "laplacian")
-        x = jnp.asarray(x)
-        if x.ndim != 1:
-            raise ShapeError(
-                "laplacian differentiates with respect to one vector",
-                got=x.shape,
-                expected="(d,)",
-                remedy="use jax.vmap over points",
-            )
+        x = require_vector(x, "laplacian")
         if x.size == 0:
             return jnp.zeros((), x.dtype)
         if method in ("auto", "forward"):

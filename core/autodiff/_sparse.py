@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from sciax.core.autodiff._derivatives import _require_callable, require_inexact
+from sciax.core.autodiff._derivatives import _require_callable, require_vector
 from sciax.core.errors import InputError, ShapeError
 
 
@@ -20,14 +20,14 @@ def jacobian_pattern(f: Callable[[Any], Any], x: Any, *, samples: int = 3, seed:
     import scipy.sparse as sp
 
     _require_callable(f, "jacobian_pattern")
-    x = _vector(x, "jacobian_pattern")
+    x = require_vector(x, "jacobian_pattern")
     if samples < 1:
         raise InputError("samples must be at least 1", got=samples)
     rng = np.random.default_rng(seed)
     block = jax.jit(lambda y, vs: jax.vmap(lambda v: jax.jvp(f, (y,), (v,))[1])(vs))
     n, width = x.size, 256
     scale = 1e-2 * (1.0 + np.abs(np.asarray(x)))
-    pattern: Any = None
+    pattern: Any = sp.csr_matrix((jax.eval_shape(f, x).shape[0], n), dtype=bool)
     for k in range(samples):
         y = x if k == 0 else x + jnp.asarray(rng.normal(size=n) * scale, x.dtype)
         columns = []
@@ -36,16 +36,8 @@ def jacobian_pattern(f: Callable[[Any], Any], x: Any, *, samples: int = 3, seed:
             eye[np.arange(len(eye)), start + np.arange(len(eye))] = 1
             columns.append(sp.csr_matrix(np.asarray(block(y, jnp.asarray(eye))) != 0))
         found = sp.vstack(columns).T if columns else sp.csr_matrix((jax.eval_shape(f, x).shape[0], 0), dtype=bool)
-        pattern = found if pattern is None else pattern + found
+        pattern = pattern + found
     return sp.csr_matrix(pattern, dtype=bool)
-
-
-def _vector(x: Any, who: str) -> jax.Array:
-    require_inexact((x,), 0, who)
-    x = jnp.asarray(x)
-    if x.ndim != 1:
-        raise ShapeError(f"{who} takes a vector", got=x.shape, expected="(n,)")
-    return x
 
 
 def color_columns(pattern: Any) -> np.ndarray:
@@ -77,7 +69,7 @@ class SparseJacobian:
         import scipy.sparse as sp
 
         _require_callable(f, "SparseJacobian")
-        x = _vector(x, "SparseJacobian")
+        x = require_vector(x, "SparseJacobian")
         out = jax.eval_shape(f, x)
         if not hasattr(out, "shape") or len(out.shape) != 1:
             raise ShapeError(

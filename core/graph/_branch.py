@@ -119,7 +119,7 @@ class _Branch:
             return final
 
         try:
-            with region(names, outer, lambda: condition):
+            with region(names, outer, condition):
                 self.staged = stage(run, ())
         except StagedRaise as signal:
             self.raised = signal.error
@@ -141,8 +141,8 @@ def if_stmt(condition, body, orelse, get_state, set_state, names, nouts) -> None
     where = user_location()
     state = get_state()
     outer = _mutation.visible(body, orelse)
-    then = _Branch(body, names, state, get_state, set_state, predicate, outer)
-    other = _Branch(orelse, names, state, get_state, set_state, jnp.logical_not(predicate), outer)
+    then = _Branch(body, names, state, get_state, set_state, lambda: predicate, outer)
+    other = _Branch(orelse, names, state, get_state, set_state, lambda: jnp.logical_not(predicate), outer)
 
     if then.raised is not None:
         error = then.raised

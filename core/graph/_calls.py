@@ -260,6 +260,7 @@ def runtime() -> types.SimpleNamespace:
     from malt.operators.variables import Undefined, UndefinedReturnValue, ld, ldu
 
     from sciax.core.graph import _branch, _items, _loop, _text
+    from sciax.core.graph._eager import eager_twin
 
     class Feature:
         def __getattr__(self, name: str) -> None:
@@ -295,6 +296,7 @@ def runtime() -> types.SimpleNamespace:
         mark_raise=_items.mark_raise,
         try_scope=_items.try_scope,
         format_string=_text.format_string,
+        eager_twin=eager_twin,
     )
 
 

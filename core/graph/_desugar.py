@@ -6,6 +6,7 @@ knows: loop `else`, assignment expressions in conditions, `match` on values, ite
 """
 
 import ast
+from typing import Any
 
 from sciax.core.graph._errors import GraphError
 
@@ -83,7 +84,8 @@ def bound_names(function: ast.AST) -> set[str]:
         for child in ast.iter_child_nodes(node):
             visit(child)
 
-    body = function.body if isinstance(getattr(function, "body", None), list) else []
+    body: Any = getattr(function, "body", None)
+    body = body if isinstance(body, list) else []
     for statement in body:
         visit(statement)
     return bound - outside
@@ -510,7 +512,11 @@ class Desugar(ast.NodeTransformer):
     def visit_Yield(self, node):
         self.refuse(node, "a generator cannot be a graph function", "return a list, or an array")
 
-    visit_YieldFrom = visit_Await = visit_Yield
+    def visit_YieldFrom(self, node):
+        self.visit_Yield(node)
+
+    def visit_Await(self, node):
+        self.visit_Yield(node)
 
 
 def _as_list(value) -> list:

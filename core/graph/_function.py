@@ -44,6 +44,8 @@ class GraphFunction(Generic[P, R]):
         compilations: one entry for each time it was compiled, with the reasons.
     """
 
+    __name__: str
+
     def __init__(
         self,
         function: Callable[P, R],
@@ -72,6 +74,8 @@ class GraphFunction(Generic[P, R]):
                 remedy="return a list, or an array",
             )
         functools.update_wrapper(self, function)
+        inner = function.func if isinstance(function, functools.partial) else function
+        self.__name__ = getattr(inner, "__name__", type(inner).__name__)
         self.function = function
         self.options = Options(max_steps, reverse)
         self.compilations: list[Compilation] = []
@@ -91,7 +95,12 @@ class GraphFunction(Generic[P, R]):
 
             self._buckets = Buckets(buckets, self._signature, self.__name__)
             self._buckets.run_untraced = lambda args, kwargs: self._traced(args, kwargs)
-        self._jitted = jax.jit(self._run, static_argnums=0)
+
+        def program(static: Static, dynamic: list[Any]) -> Any:
+            return self._run(static, dynamic)
+
+        program.__name__ = program.__qualname__ = self.__name__  # what profiles and XLA call it
+        self._jitted: Any = jax.jit(program, static_argnums=0)
 
     def _static_names(self, static: Any) -> frozenset[str]:
         static = (static,) if isinstance(static, (str, int)) else tuple(static)
@@ -448,7 +457,7 @@ def graph(
     reverse: str = "checkpointed",
     buckets: Mapping[str, Any] | None = None,
 ) -> Callable[[Callable[P, R]], GraphFunction[P, R]]: ...
-def graph(function=None, /, **options: Any):
+def graph(function: Any = None, /, **options: Any) -> Any:
     """Compile ordinary Python, with `if`, `while` and `for` on arrays, into one graph.
 
     The function's source is rewritten so that control flow on traced values becomes `lax.cond`, `lax.scan` and

@@ -127,6 +127,7 @@ class Graph:
         """Run the compiled program on arguments of the traced shapes."""
         if self._compiled is None:
             self.compile()
+        assert self._compiled is not None
         leaves = jax.tree.leaves((args, kwargs))
         expected = self.jaxpr.in_avals
         arrays = [jax.numpy.asarray(x, a.dtype) for x, a in zip(leaves, expected)]

@@ -26,11 +26,16 @@ class TracedRange:
             raise ValueError("range() arg 3 must not be zero")
 
     def length(self) -> jax.Array:
+        if not is_tracer(self.step) and self.step == 1:
+            span = jnp.asarray(self.stop)
+            return jnp.maximum(0, span if not is_tracer(self.start) and self.start == 0 else span - self.start)
         span = jnp.asarray(self.stop) - self.start
         step = jnp.where(jnp.asarray(self.step) == 0, 1, self.step) if is_tracer(self.step) else self.step
         return jnp.maximum(0, -((-span) // step))
 
     def item(self, i: Any) -> Any:
+        if not is_tracer(self.step) and self.step == 1:
+            return i if not is_tracer(self.start) and self.start == 0 else self.start + i
         return self.start + i * self.step
 
     def __iter__(self):

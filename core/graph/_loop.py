@@ -198,7 +198,9 @@ class _Body:
             start = [_mutation.containers(v) for v in values]
             set_state(tuple(values))
             condition = (
-                (lambda: self.evaluate(lambda: truth(jnp.asarray(test(*inputs)), "loop"), arrays)) if test else _nothing
+                (lambda: self.evaluate(lambda: truth(jnp.asarray(test(*inputs)), "loop"), arrays))
+                if test is not None
+                else _nothing
             )
             with region(names, outer, condition):
                 body(*inputs)
@@ -248,11 +250,11 @@ class _Body:
 def _finish(body: _Body, arrays: Sequence[Any], ran: Any, implied: Sequence[str]) -> None:
     """Put the loop's results into the variables."""
     late = body.carry.late()
-    if late and ran is not True:
+    if late and ran is not _always:
         where = body.carry.where
         text = ", ".join(late)
         check(
-            jnp.logical_not(ran),
+            jnp.logical_not(ran()),
             lambda: UnboundLocalError(
                 f"{where[0] if where else '?'}:{where[1] if where else 0}: {text}: the loop that assigns it did not run"
             ),
@@ -279,13 +281,17 @@ def _while(test: Callable[[Any], Any], step: Callable[[Any], Any], init: Any, wh
         return no_reverse(jax.lax.while_loop(test, step, init), where)
     import equinox.internal as eqxi
 
-    final = eqxi.while_loop(test, step, init, max_steps=options.max_steps, kind=options.reverse)
+    final = eqxi.while_loop(test, step, init, max_steps=options.max_steps, kind=options.reverse)  # type: ignore[arg-type]
     check(test(final), _steps_bound(where))
     return final
 
 
 def _nothing() -> None:
     return None
+
+
+def _always() -> bool:
+    return True
 
 
 def _becomes_traced(test, body, get_state, set_state, names) -> bool:
@@ -349,7 +355,7 @@ def while_stmt(test, body, get_state, set_state, names, opts) -> None:
         return truth(jnp.asarray(result), "while")
 
     init = loop.carry.arrays()
-    ran = truth(first, "while") if is_tracer(first) else True
+    ran = (lambda: truth(first, "while")) if is_tracer(first) else _always
     final = _while(continues, loop.step, init, loop.carry.where)
     _finish(loop, final, ran, implied)
 
@@ -393,7 +399,7 @@ def _over_columns(columns: Columns, extra, body, get_state, set_state, names) ->
         return jax.lax.cond(goes_on, lambda a: loop.step(a, *row), lambda a: list(a), list(arrays)), None
 
     final, _ = jax.lax.scan(step, loop.carry.arrays(), list(columns.leaves))
-    _finish(loop, final, True if not is_tracer(first) else truth(first, "for"), ())
+    _finish(loop, final, _always if not is_tracer(first) else lambda: truth(first, "for"), ())
 
 
 def _over_range(items: TracedRange, extra, body, get_state, set_state, names) -> None:
@@ -426,7 +432,7 @@ def _over_range(items: TracedRange, extra, body, get_state, set_state, names) ->
 
     init = (jnp.zeros((), length.dtype), loop.carry.arrays())
     _, final = _while(continues, step, init, loop.carry.where)
-    _finish(loop, final, jnp.logical_and(length > 0, first), ())
+    _finish(loop, final, lambda: jnp.logical_and(length > 0, first), ())
 
 
 def _over_python(items, extra, body, get_state, set_state, names) -> None:

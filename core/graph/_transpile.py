@@ -92,7 +92,7 @@ def _rebuild(node: Any, line: int, ctx: ast.expr_context) -> Any:
     if not isinstance(node, ast.AST):
         return node
     if anno.hasanno(node, anno.Basic.ORIGIN):
-        line = anno.getanno(node, anno.Basic.ORIGIN).loc.lineno
+        line = anno.getanno(node, anno.Basic.ORIGIN).loc.lineno  # type: ignore[attr-defined]
     load, store = ast.Load(), ast.Store()
     new = type(node)()
     for field, value in ast.iter_fields(node):
@@ -180,7 +180,8 @@ def _passes(node: ast.FunctionDef, fn: types.FunctionType, filename: str) -> tup
         name=new_name, source_code="", source_file=filename, future_features=(), namespace=_Names()
     )
     context = transformer.Context(info, namer, converter.ProgramContext(options))
-    return Transpiler().transform_ast(node, context), new_name
+    result: Any = Transpiler().transform_ast(node, context)
+    return result, new_name
 
 
 def _build(fn: types.FunctionType) -> tuple[types.CodeType, str, tuple[str, ...]]:

@@ -5,13 +5,14 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from malt.operators.variables import Undefined, UndefinedReturnValue
 
 from sciax.core.graph._errors import GraphError
 
 
 def is_tracer(value: Any) -> bool:
-    return isinstance(value, jax.core.Tracer)
+    return isinstance(value, Tracer)
 
 
 def is_array(value: Any) -> bool:

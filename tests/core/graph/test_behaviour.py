@@ -172,6 +172,24 @@ def test_eager_runs_line_by_line():
     assert seen[:3] == [first + 2, first + 3, first + 4]  # what pdb would stop at
 
 
+def fill(a, k):
+    a[k] = k * 2.0
+    return a
+
+
+def test_eager_helpers_may_assign_items():
+    @graph
+    def filled(x):
+        a = jnp.zeros(3) + x
+        for k in range(3):
+            a = fill(a, k)
+        return a
+
+    with eager():
+        assert list(filled(1.0)) == [0.0, 2.0, 4.0]
+    assert list(filled(1.0)) == [0.0, 2.0, 4.0]
+
+
 def test_eager_matches_in_float64(x64):
     with eager():
         expected = halving(jnp.float64(5.3))

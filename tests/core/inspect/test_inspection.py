@@ -49,7 +49,9 @@ def test_hooks_see_every_operation_eager_jitted_and_differentiated():
 
 
 def test_a_hook_can_replace_a_result_but_not_its_shape():
-    double = with_hooks(lambda x: jnp.tanh(x) + 1, lambda op, i, run: [2 * run(*i)[0]] if op.name == "tanh" else run(*i))
+    double = with_hooks(
+        lambda x: jnp.tanh(x) + 1, lambda op, i, run: [2 * run(*i)[0]] if op.name == "tanh" else run(*i)
+    )
     np.testing.assert_allclose(double(X), 2 * jnp.tanh(X) + 1)
     with pytest.raises(InputError, match="changed the outputs of tanh"):
         with_hooks(jnp.tanh, lambda op, i, run: [jnp.zeros(2)])(X)
@@ -71,7 +73,9 @@ def test_dump_selects_by_name_and_step_and_caps_bytes(tmp_path):
     # 3 rows of 4 float32 a step = 48 bytes; four rows fit twelve times 16 bytes
     assert {r.step for r in d.records} == {1, 2} and len(d.records) == 6 and d.kept_bytes == 96 and d.dropped == 0
     h = np.tanh(np.asarray(X) @ np.ones((4, 4)))
-    np.testing.assert_allclose(np.sort(np.stack([r.value for r in d.records[:3]]), axis=None), np.sort(np.sin(h), axis=None), atol=1e-6)
+    np.testing.assert_allclose(
+        np.sort(np.stack([r.value for r in d.records[:3]]), axis=None), np.sort(np.sin(h), axis=None), atol=1e-6
+    )
     with np.load(d.save(tmp_path / "dump")) as saved:
         assert len(saved.files) == 6
     capped = dump(net, "*", max_bytes=100)
@@ -149,7 +153,9 @@ def test_profile_refuses_to_nest_and_bad_files(tmp_path):
         read_ops(tmp_path / "nothing")
 
 
-@pytest.mark.parametrize("call", [lambda: with_hooks(1, 2), lambda: dump(1), lambda: locate_nonfinite(1), lambda: dump(net, ())])
+@pytest.mark.parametrize(
+    "call", [lambda: with_hooks(1, 2), lambda: dump(1), lambda: locate_nonfinite(1), lambda: dump(net, ())]
+)
 def test_bad_input(call):
     with pytest.raises(InputError):
         call()
