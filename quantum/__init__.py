@@ -16,6 +16,7 @@ from sciax.quantum._expression import Expression as Expression
 from sciax.quantum._expression import symbol as symbol
 from sciax.quantum._fermion import FermionSum as FermionSum
 from sciax.quantum._gate import Gate as Gate
+from sciax.quantum._gradient import gradient as gradient
 from sciax.quantum._molecule import Molecule as Molecule
 from sciax.quantum._molecule import from_pyscf as from_pyscf
 from sciax.quantum._molecule import molecule as molecule

@@ -50,7 +50,7 @@ def _attributes(program: Program, dtype, planes: int):
     return {
         "n": np.int64(program.num_qubits),
         "rows": program.rows.reshape(-1),
-        "schedule": _schedule.schedule(program, _schedule.block_bits(wide, planes)),
+        "schedule": _schedule.schedule(program, _schedule.block_bits(program.num_qubits, wide, planes)),
     }
 
 

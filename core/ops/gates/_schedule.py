@@ -11,13 +11,14 @@ import numpy as np
 
 from sciax.core.ops.gates._program import Program
 
-LOW = 5
+LOW = 6
 """Qubits 0..LOW-1 are local in every pass: rows of 2^LOW contiguous amplitudes are what memory likes."""
 
 
-def block_bits(wide: bool, planes: int) -> int:
-    """Local qubits of a pass: the scratch (2 planes forward, 4 backward) should fit the L2 cache."""
-    return 14 - int(wide) - int(planes == 4)
+def block_bits(num_qubits: int, wide: bool, planes: int) -> int:
+    """Local qubits of a pass: the scratch (2 planes forward, 4 backward) should fill half of a 1 MiB L2 cache, and medium
+    states should still make four blocks for the threads to share."""
+    return min(16 - int(wide) - int(planes == 4), max(12, num_qubits - 2))
 
 
 @lru_cache(maxsize=256)

@@ -58,11 +58,11 @@ struct Block {  // geometry of one pass
   }
 };
 
-enum Kind { GENERAL, REALS, ROTX, SWAPS };  // ROTX: A real, B imaginary
+enum Kind { GENERAL, REALS, ROTX, SWAPS };  // ROTX: A real, B imaginary; SWAPS: A = 0, B = 1
 
 struct alignas(64) Op {
   vec A[2][2][2], B[2][2][2];  // [side][parity of the vector index][re, im]
-  ivec shuffle;
+  ivec shuffle, exchange, mask;  // partner lane; the same where the condition holds; all ones where it holds (side 0)
   int64_t x, F, V, z, count;  // on vector indices: flips, fixed bits and their values, parity mask, iterations
   int64_t em, ev, ez;  // on the block's base index: condition and parity mask
   int64_t number;
@@ -117,9 +117,13 @@ static void build(Op& g, const int64_t* r, const cplx* c, int64_t number, const 
     g.lanes[0] |= unsigned(in0) << l, g.lanes[1] |= unsigned(in1) << l;
     g.lane_parity |= unsigned(par(l & zl)) << l;
   }
-  const unsigned full = W == 32 ? ~0u : (1u << W) - 1;
-  const bool all = g.lanes[0] == full && g.lanes[1] == full;
-  if (all && !g.xl && a[0] == cplx(0) && a[1] == cplx(0) && bb[0] == cplx(one) && bb[1] == cplx(one)) g.kind = SWAPS;
+  for (int l = 0; l < W; l++) {
+    const bool in = g.lanes[0] >> l & 1;
+    g.exchange[l] = in ? l ^ g.xl : l, g.mask[l] = in ? -1 : 0;
+  }
+  // An exchange of vectors that also moves lanes, or whose sides have different conditions, is left to the general code.
+  const bool plain = g.x == 0 || (!g.xl && g.lanes[0] == g.lanes[1]);
+  if (plain && !g.diagonal && a[0] == cplx(0) && a[1] == cplx(0) && bb[0] == cplx(one) && bb[1] == cplx(one)) g.kind = SWAPS;
   for (int side = 0; side < (g.x ? 2 : 1); side++)
     for (int p = 0; p < 2; p++)
       for (int l = 0; l < W; l++) {
@@ -146,21 +150,29 @@ INLINE void mix(vec& outr, vec& outi, const vec* a, const vec* b, vec xr, vec xi
   }
 }
 
-INLINE void pairs(const Op& g, vec* R, vec* I, int pe, const bool xl, const bool varying, const int kind) {
-  int64_t t = 0;
-  int p = pe ^ g.pfix;
+// The vectors a gate visits: indices with (i & F) == V, `count` of them; p is the parity of i & z where that is the same for all.
+struct Range {
+  int64_t F, V, count;
+  int p;
+};
+
+#define VISIT(r, j) \
+  for (int64_t it_ = 0, t_ = 0, j = (r).V; it_ < (r).count; it_++, t_ = ((t_ | (r).F) + 1) & ~(r).F, j = t_ | (r).V)
+
+INLINE void pairs(const Op& g, vec* R, vec* I, const Range r, int pe, const bool xl, const bool varying, const int kind) {
   vec a[2][2], b[2][2];
   if (!varying)
     for (int s = 0; s < 2; s++)
-      for (int c = 0; c < 2; c++) a[s][c] = g.A[s][s ? p ^ g.pk : p][c], b[s][c] = g.B[s][s ? p ^ g.pk : p][c];
-  for (int64_t it = 0; it < g.count; it++, t = ((t | g.F) + 1) & ~g.F) {
-    const int64_t j = t | g.V, k = j ^ g.x;
+      for (int c = 0; c < 2; c++) a[s][c] = g.A[s][s ? r.p ^ g.pk : r.p][c], b[s][c] = g.B[s][s ? r.p ^ g.pk : r.p][c];
+  VISIT(r, j) {
+    const int64_t k = j ^ g.x;
     const vec xr = R[j], xi = I[j], yr = R[k], yi = I[k];
-    if (varying) {
-      p = pe ^ par(j & g.z);
+    if (kind == SWAPS) {
+      R[j] = g.mask ? yr : xr, I[j] = g.mask ? yi : xi, R[k] = g.mask ? xr : yr, I[k] = g.mask ? xi : yi;
+    } else if (varying) {
+      const int p = pe ^ par(j & g.z), q = p ^ g.pk;
       mix(R[j], I[j], g.A[0][p], g.B[0][p], xr, xi, turn(yr, g, xl), turn(yi, g, xl), kind);
-      p ^= g.pk;
-      mix(R[k], I[k], g.A[1][p], g.B[1][p], yr, yi, turn(xr, g, xl), turn(xi, g, xl), kind);
+      mix(R[k], I[k], g.A[1][q], g.B[1][q], yr, yi, turn(xr, g, xl), turn(xi, g, xl), kind);
     } else {
       mix(R[j], I[j], a[0], b[0], xr, xi, turn(yr, g, xl), turn(yi, g, xl), kind);
       mix(R[k], I[k], a[1], b[1], yr, yi, turn(xr, g, xl), turn(xi, g, xl), kind);
@@ -168,60 +180,65 @@ INLINE void pairs(const Op& g, vec* R, vec* I, int pe, const bool xl, const bool
   }
 }
 
-INLINE void singles(const Op& g, vec* R, vec* I, int pe, const bool diagonal, const int kind) {
-  int64_t t = 0;
-  for (int64_t it = 0; it < g.count; it++, t = ((t | g.F) + 1) & ~g.F) {
-    const int64_t j = t | g.V;
-    const int p = pe ^ par(j & g.z);
+INLINE void singles(const Op& g, vec* R, vec* I, const Range r, int pe, const bool diagonal, const bool varying, const int kind) {
+  const vec a[2] = {g.A[0][r.p][0], g.A[0][r.p][1]}, b[2] = {g.B[0][r.p][0], g.B[0][r.p][1]};
+  VISIT(r, j) {
     const vec xr = R[j], xi = I[j];
-    if (diagonal) {
-      const vec a = g.A[0][p][0];
-      if (kind == REALS) {
-        R[j] = a * xr, I[j] = a * xi;
-      } else {
-        const vec ai = g.A[0][p][1];
-        R[j] = a * xr - ai * xi, I[j] = a * xi + ai * xr;
-      }
+    if (kind == SWAPS) {
+      R[j] = __builtin_shuffle(xr, g.exchange), I[j] = __builtin_shuffle(xi, g.exchange);
+      continue;
+    }
+    const int p = varying ? pe ^ par(j & g.z) : 0;
+    const vec *aj = varying ? g.A[0][p] : a, *bj = varying ? g.B[0][p] : b;
+    if (!diagonal) {
+      mix(R[j], I[j], aj, bj, xr, xi, turn(xr, g, true), turn(xi, g, true), kind);
+    } else if (kind == REALS) {
+      R[j] = aj[0] * xr, I[j] = aj[0] * xi;
     } else {
-      mix(R[j], I[j], g.A[0][p], g.B[0][p], xr, xi, turn(xr, g, true), turn(xi, g, true), kind);
+      R[j] = aj[0] * xr - aj[1] * xi, I[j] = aj[0] * xi + aj[1] * xr;
     }
   }
+}
+
+// Ranges of constant parity: one, or two when a single free bit decides it. Zero: the parity varies in a way not split.
+INLINE int ranges(const Op& g, int pe, Range* out) {
+  const int64_t free_bits = g.z & ~g.F;
+  if (!g.varying) {
+    out[0] = {g.F, g.V, g.count, pe ^ g.pfix};
+    return 1;
+  }
+  if (free_bits & (free_bits - 1)) return 0;
+  for (int v = 0; v < 2; v++) out[v] = {g.F | free_bits, g.V | (v ? free_bits : 0), g.count / 2, pe ^ g.pfix ^ v};
+  return 2;
 }
 
 static void apply(const Op& g, vec* R, vec* I, int64_t base) {
   if ((base & g.em) != g.ev) return;
   const int pe = par(base & g.ez);
-  if (g.x == 0) {
-    if (g.diagonal) {
-      if (g.kind == REALS) singles(g, R, I, pe, true, REALS);
-      else singles(g, R, I, pe, true, GENERAL);
-    } else if (g.kind == REALS) singles(g, R, I, pe, false, REALS);
-    else if (g.kind == ROTX) singles(g, R, I, pe, false, ROTX);
-    else singles(g, R, I, pe, false, GENERAL);
-    return;
-  }
-  if (g.kind == SWAPS) {
-    int64_t t = 0;
-    for (int64_t it = 0; it < g.count; it++, t = ((t | g.F) + 1) & ~g.F) {
-      const int64_t j = t | g.V, k = j ^ g.x;
-      const vec xr = R[j], xi = I[j], yr = R[k], yi = I[k];
-      R[j] = yr, I[j] = yi, R[k] = xr, I[k] = xi;
-    }
-    return;
-  }
-  if (!g.xl && !g.varying) {
-    if (g.kind == REALS) pairs(g, R, I, pe, false, false, REALS);
-    else if (g.kind == ROTX) pairs(g, R, I, pe, false, false, ROTX);
-    else pairs(g, R, I, pe, false, false, GENERAL);
+  Range part[2];
+  const int parts = ranges(g, pe, part);
+  const Range all = {g.F, g.V, g.count, 0};
+#define EACH(CALL, ...)                                                      \
+  if (!parts) CALL(g, R, I, all, pe, __VA_ARGS__ true, kind_);               \
+  else for (int c_ = 0; c_ < parts; c_++) CALL(g, R, I, part[c_], pe, __VA_ARGS__ false, kind_)
+#define BY_KIND(CALL, ...)                                         \
+  if (g.kind == SWAPS) { enum { kind_ = SWAPS }; CALL(g, R, I, all, pe, __VA_ARGS__ false, kind_); } \
+  else if (g.kind == REALS) { enum { kind_ = REALS }; EACH(CALL, __VA_ARGS__); } \
+  else if (g.kind == ROTX) { enum { kind_ = ROTX }; EACH(CALL, __VA_ARGS__); }   \
+  else { enum { kind_ = GENERAL }; EACH(CALL, __VA_ARGS__); }
+#define COMMA ,
+  if (g.diagonal) {
+    if (g.kind == REALS) { enum { kind_ = REALS }; EACH(singles, true COMMA); }
+    else { enum { kind_ = GENERAL }; EACH(singles, true COMMA); }
+  } else if (g.x == 0) {
+    BY_KIND(singles, false COMMA)
   } else if (!g.xl) {
-    if (g.kind == REALS) pairs(g, R, I, pe, false, true, REALS);
-    else if (g.kind == ROTX) pairs(g, R, I, pe, false, true, ROTX);
-    else pairs(g, R, I, pe, false, true, GENERAL);
+    BY_KIND(pairs, false COMMA)
   } else {
-    if (g.kind == REALS) pairs(g, R, I, pe, true, true, REALS);
-    else if (g.kind == ROTX) pairs(g, R, I, pe, true, true, ROTX);
-    else pairs(g, R, I, pe, true, true, GENERAL);
+    BY_KIND(pairs, true COMMA)
   }
+#undef EACH
+#undef BY_KIND
 }
 
 // -- the adjoint step: undo the gate on psi, add up the overlaps, carry lambda back ------------------------------------------
@@ -236,62 +253,56 @@ INLINE void overlap(vec* acc, vec lr, vec li, vec xr, vec xi, vec yr, vec yi, co
   }
 }
 
-INLINE void back_pairs(const Op& g, vec* R, vec* I, vec* LR, vec* LI, int pe, vec (*acc)[2][4], const bool xl,
-                       const bool varying, const int kind, const bool active, const bool reals) {
-  int64_t t = 0;
-  const int p0 = pe ^ g.pfix;
+INLINE void back_pairs(const Op& g, vec* R, vec* I, vec* LR, vec* LI, const Range r, int pe, vec (*acc)[2][4], const bool xl,
+                       const bool varying, const int kind, const bool reals) {
   vec a[2][2], b[2][2], s0[4] = {}, s1[4] = {};
   if (!varying)
     for (int s = 0; s < 2; s++)
-      for (int c = 0; c < 2; c++) a[s][c] = g.A[s][s ? p0 ^ g.pk : p0][c], b[s][c] = g.B[s][s ? p0 ^ g.pk : p0][c];
-  for (int64_t it = 0; it < g.count; it++, t = ((t | g.F) + 1) & ~g.F) {
-    const int64_t j = t | g.V, k = j ^ g.x;
-    const int p = varying ? pe ^ par(j & g.z) : p0, pq = p ^ g.pk;
+      for (int c = 0; c < 2; c++) a[s][c] = g.A[s][s ? r.p ^ g.pk : r.p][c], b[s][c] = g.B[s][s ? r.p ^ g.pk : r.p][c];
+  VISIT(r, j) {
+    const int64_t k = j ^ g.x;
+    const int p = varying ? pe ^ par(j & g.z) : 0, q = p ^ g.pk;
     const vec *aj = varying ? g.A[0][p] : a[0], *bj = varying ? g.B[0][p] : b[0];
-    const vec *ak = varying ? g.A[1][pq] : a[1], *bk = varying ? g.B[1][pq] : b[1];
+    const vec *ak = varying ? g.A[1][q] : a[1], *bk = varying ? g.B[1][q] : b[1];
     const vec xr = R[j], xi = I[j], yr = R[k], yi = I[k];
     vec ur, ui, vr, vi;
     mix(ur, ui, aj, bj, xr, xi, turn(yr, g, xl), turn(yi, g, xl), kind);
     mix(vr, vi, ak, bk, yr, yi, turn(xr, g, xl), turn(xi, g, xl), kind);
     R[j] = ur, I[j] = ui, R[k] = vr, I[k] = vi;
     const vec lr = LR[j], li = LI[j], mr = LR[k], mi = LI[k];
-    if (active) {
-      overlap(varying ? acc[0][p] : s0, lr, li, ur, ui, turn(vr, g, xl), turn(vi, g, xl), reals);
-      overlap(varying ? acc[1][pq] : s1, mr, mi, vr, vi, turn(ur, g, xl), turn(ui, g, xl), reals);
-    }
+    overlap(varying ? acc[0][p] : s0, lr, li, ur, ui, turn(vr, g, xl), turn(vi, g, xl), reals);
+    overlap(varying ? acc[1][q] : s1, mr, mi, vr, vi, turn(ur, g, xl), turn(ui, g, xl), reals);
     mix(LR[j], LI[j], aj, bj, lr, li, turn(mr, g, xl), turn(mi, g, xl), kind);
     mix(LR[k], LI[k], ak, bk, mr, mi, turn(lr, g, xl), turn(li, g, xl), kind);
   }
-  if (active && !varying)
-    for (int c = 0; c < 4; c++) acc[0][p0][c] = s0[c], acc[1][p0 ^ g.pk][c] = s1[c];
+  if (!varying)
+    for (int c = 0; c < 4; c++) acc[0][r.p][c] += s0[c], acc[1][r.p ^ g.pk][c] += s1[c];
 }
 
-INLINE void back_singles(const Op& g, vec* R, vec* I, vec* LR, vec* LI, int pe, vec (*acc)[2][4], const bool diagonal,
-                         const int kind, const bool active, const bool reals) {
-  int64_t t = 0;
-  for (int64_t it = 0; it < g.count; it++, t = ((t | g.F) + 1) & ~g.F) {
-    const int64_t j = t | g.V;
-    const int p = pe ^ par(j & g.z);
+INLINE void back_singles(const Op& g, vec* R, vec* I, vec* LR, vec* LI, const Range r, int pe, vec (*acc)[2][4],
+                         const bool diagonal, const bool varying, const int kind, const bool reals) {
+  const vec a[2] = {g.A[0][r.p][0], g.A[0][r.p][1]}, b[2] = {g.B[0][r.p][0], g.B[0][r.p][1]};
+  vec s[4] = {};
+  VISIT(r, j) {
+    const int p = varying ? pe ^ par(j & g.z) : 0;
+    const vec *aj = varying ? g.A[0][p] : a, *bj = varying ? g.B[0][p] : b;
+    vec* sum = varying ? acc[0][p] : s;
     const vec xr = R[j], xi = I[j], lr = LR[j], li = LI[j];
-    const vec *a = g.A[0][p], *b = g.B[0][p];
     vec ur, ui;
     if (diagonal) {
-      ur = a[0] * xr - a[1] * xi, ui = a[0] * xi + a[1] * xr;
-      LR[j] = a[0] * lr - a[1] * li, LI[j] = a[0] * li + a[1] * lr;
+      ur = aj[0] * xr - aj[1] * xi, ui = aj[0] * xi + aj[1] * xr;
+      LR[j] = aj[0] * lr - aj[1] * li, LI[j] = aj[0] * li + aj[1] * lr;
+      sum[0] += lr * ur + li * ui;
+      sum[1] += lr * ui - li * ur;
     } else {
-      mix(ur, ui, a, b, xr, xi, turn(xr, g, true), turn(xi, g, true), kind);
-      mix(LR[j], LI[j], a, b, lr, li, turn(lr, g, true), turn(li, g, true), kind);
+      mix(ur, ui, aj, bj, xr, xi, turn(xr, g, true), turn(xi, g, true), kind);
+      mix(LR[j], LI[j], aj, bj, lr, li, turn(lr, g, true), turn(li, g, true), kind);
+      overlap(sum, lr, li, ur, ui, turn(ur, g, true), turn(ui, g, true), reals);
     }
     R[j] = ur, I[j] = ui;
-    if (active) {
-      if (diagonal) {
-        acc[0][p][0] += lr * ur + li * ui;
-        acc[0][p][1] += lr * ui - li * ur;
-      } else {
-        overlap(acc[0][p], lr, li, ur, ui, turn(ur, g, true), turn(ui, g, true), reals);
-      }
-    }
   }
+  if (!varying)
+    for (int c = 0; c < 4; c++) acc[0][r.p][c] += s[c];
 }
 
 static void reduce(const Op& g, vec (*acc)[2][4], double* grad) {
@@ -310,41 +321,37 @@ static void reduce(const Op& g, vec (*acc)[2][4], double* grad) {
 
 static void back(const Op& g, vec* R, vec* I, vec* LR, vec* LI, int64_t base, double* grad) {
   if ((base & g.em) != g.ev) return;
-  const int pe = par(base & g.ez);
-  if (!g.active && (g.kind == SWAPS || g.kind == REALS)) {
+  if (!g.active) {
     apply(g, R, I, base);
     apply(g, LR, LI, base);
     return;
   }
+  const int pe = par(base & g.ez);
   vec acc[2][2][4] = {};
-  const int kind = g.kind == SWAPS ? REALS : g.kind;
-#define BACK_KIND(CALL, ...)                                              \
-  if (kind == REALS && g.real_only) CALL(__VA_ARGS__, REALS, true, true); \
-  else if (kind == REALS) CALL(__VA_ARGS__, REALS, true, false);          \
-  else if (kind == ROTX) CALL(__VA_ARGS__, ROTX, true, false);            \
-  else CALL(__VA_ARGS__, GENERAL, true, false)
-  if (!g.active) {
-    if (g.x == 0) {
-      if (g.diagonal) back_singles(g, R, I, LR, LI, pe, acc, true, GENERAL, false, false);
-      else back_singles(g, R, I, LR, LI, pe, acc, false, GENERAL, false, false);
-    } else {
-      back_pairs(g, R, I, LR, LI, pe, acc, true, true, GENERAL, false, false);
-    }
-    return;
-  }
-  if (g.x == 0) {
-    if (g.diagonal) {
-      back_singles(g, R, I, LR, LI, pe, acc, true, GENERAL, true, false);
-      for (int p = 0; p < 2; p++) acc[0][p][2] = acc[0][p][0], acc[0][p][3] = acc[0][p][1];
-    } else {
-      BACK_KIND(back_singles, g, R, I, LR, LI, pe, acc, false);
-    }
-  } else if (!g.xl && !g.varying) {
-    BACK_KIND(back_pairs, g, R, I, LR, LI, pe, acc, false, false);
+  Range part[2];
+  const int parts = ranges(g, pe, part);
+  const Range all = {g.F, g.V, g.count, 0};
+#define EACH(CALL, ...)                                                                              \
+  if (!parts) CALL(g, R, I, LR, LI, all, pe, acc, __VA_ARGS__ true, kind_, reals_);                  \
+  else for (int c_ = 0; c_ < parts; c_++) CALL(g, R, I, LR, LI, part[c_], pe, acc, __VA_ARGS__ false, kind_, reals_)
+#define BY_KIND(CALL, ...)                                                                             \
+  if (g.real_only && (g.kind == REALS || g.kind == SWAPS)) { enum { kind_ = REALS, reals_ = 1 }; EACH(CALL, __VA_ARGS__); } \
+  else if (g.kind == REALS || g.kind == SWAPS) { enum { kind_ = REALS, reals_ = 0 }; EACH(CALL, __VA_ARGS__); } \
+  else if (g.kind == ROTX) { enum { kind_ = ROTX, reals_ = 0 }; EACH(CALL, __VA_ARGS__); }             \
+  else { enum { kind_ = GENERAL, reals_ = 0 }; EACH(CALL, __VA_ARGS__); }
+  if (g.diagonal) {
+    enum { kind_ = GENERAL, reals_ = 0 };
+    EACH(back_singles, true COMMA);
+    for (int p = 0; p < 2; p++) acc[0][p][2] = acc[0][p][0], acc[0][p][3] = acc[0][p][1];
+  } else if (g.x == 0) {
+    BY_KIND(back_singles, false COMMA)
+  } else if (!g.xl) {
+    BY_KIND(back_pairs, false COMMA)
   } else {
-    BACK_KIND(back_pairs, g, R, I, LR, LI, pe, acc, true, true);
+    BY_KIND(back_pairs, true COMMA)
   }
-#undef BACK_KIND
+#undef EACH
+#undef BY_KIND
   reduce(g, acc, grad);
 }
 
@@ -565,6 +572,8 @@ static void pauli(const void* psi, void* out, const void* coef, int64_t batch, i
 }
 
 #undef INLINE
+#undef VISIT
+#undef COMMA
 }  // namespace NS
 
 #undef NS
