@@ -13,6 +13,7 @@ import numpy as np
 import optax
 from jaxtyping import Array, Int, Key, PyTree
 
+from sciax.core._mixed import LossScale, Policy
 from sciax.core.errors import ConvergenceError, InputError
 from sciax.core.parallel._initialize import beat
 from sciax.core.train._batches import HostBatches, as_source
@@ -166,6 +167,7 @@ def fit(
     accumulate: int = 1,
     clip: float | None = None,
     ema: float | None = None,
+    precision: Policy | str | None = None,
     evaluate: Evaluation | None = None,
     callbacks: Sequence[Callback] = (),
     checkpoint: Checkpoints | None = None,
@@ -191,6 +193,8 @@ def fit(
         plan: placement of parameters and batch over devices (sciax.core.parallel).
         accumulate: parts in which a batch is worked through, the gradient being their mean.
         clip: bound on the global norm of the gradient.
+        precision: "bfloat16", "float16" (with dynamic loss scaling) or a `Policy`: the dtype of model and batch inside the loss;
+            parameters and optimiser keep their own. Wrap sums and norms in `sciax.core.island`.
         ema: decay of an exponential moving average of the parameters.
         run: run directory of a job: progress bar and metrics go there.
 
@@ -208,6 +212,7 @@ def fit(
         raise InputError("the decay of the average lies in [0, 1)", got=ema)
     if clip is not None:
         optimizer = optax.chain(optax.clip_by_global_norm(clip), optimizer)
+    policy = Policy.named(precision) if isinstance(precision, str) else precision
     key = jax.random.key(0) if key is None else key
     source = as_source(batches)
     params, static = eqx.partition(model, eqx.is_inexact_array)
@@ -216,7 +221,8 @@ def fit(
 
     if state is None:
         average = None if ema is None else params
-        state = TrainState(jnp.zeros((), jnp.int32), params, optimizer.init(params), average, jnp.ones((), bool))
+        scale = LossScale.start() if policy is not None and policy.needs_scaling else None
+        state = TrainState(jnp.zeros((), jnp.int32), params, optimizer.init(params), average, jnp.ones((), bool), scale)
     # Copies: the loop gives its buffers away, and neither the caller's model nor two leaves that share one may be among them.
     state = jax.tree.map(jnp.array, state)
     everywhere = (lambda tree: tree) if plan is None else plan.replicate
@@ -255,7 +261,7 @@ def fit(
         progress.step, progress.state = int(state.step), state
 
     placed = {} if plan is None else {"constrain_gradients": plan.constrain_gradients}
-    step = make_step(static, loss, optimizer, accumulate=accumulate, ema_decay=ema, **placed)
+    step = make_step(static, loss, optimizer, accumulate=accumulate, ema_decay=ema, policy=policy, **placed)
     chunk = jax.jit(_make_chunk(step, source, plan), donate_argnums=(0,))
     hosted = isinstance(source, HostBatches)
     device_data = None if hosted else everywhere(eqx.filter(source, eqx.is_array))

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Bool, Int, Key, PyTree
 
+from sciax.core._mixed import LossScale, Policy, cast_floats
 from sciax.core.errors import InputError, ShapeError
 from sciax.core.train._batches import Batch
 
@@ -25,6 +26,7 @@ class TrainState(eqx.Module):
         opt_state: the optimiser's state.
         ema: exponential moving average of `params`, or None.
         ok: False once a loss was not finite; the state is then the one before that step.
+        scale: dynamic loss scale under float16, else None.
     """
 
     step: Int[Array, ""]
@@ -32,6 +34,7 @@ class TrainState(eqx.Module):
     opt_state: PyTree
     ema: PyTree
     ok: Bool[Array, ""]
+    scale: LossScale | None = None
 
 
 def split_microbatches(batch: Batch, count: int) -> Batch:
@@ -59,36 +62,43 @@ def make_step(
     *,
     accumulate: int = 1,
     ema_decay: float | None = None,
+    policy: Policy | None = None,
     constrain_gradients: Callable[[PyTree], PyTree] = lambda grads: grads,
 ) -> Callable[[TrainState, Batch, Key[Array, ""]], tuple[TrainState, dict[str, Array]]]:
     """`step(state, batch, key) -> (state, metrics)`; metrics hold "loss", "grad_norm" and what the loss returns.
 
     With `accumulate = k` the gradient is the mean over k equal parts of the batch, computed one after another.
     `constrain_gradients` says where a plan wants them (sharding constraints).
-    A step whose loss or gradient is not finite leaves the parameters as they were and clears `state.ok`.
+    A step whose loss or gradient is not finite leaves the parameters as they were and clears `state.ok`; under float16 an
+    overflow halves the loss scale first and the step is skipped, until the scale is 1.
     """
 
-    def objective(params, batch, key):
-        value = loss(eqx.combine(params, static), batch, key)
+    def objective(params, batch, key, factor=None):
+        model = eqx.combine(params, static)
+        if policy is not None:
+            model, batch = cast_floats(model, policy.compute), cast_floats(batch, policy.compute)
+        value = loss(model, batch, key)
         value, extra = value if isinstance(value, tuple) else (value, {})
         if jnp.shape(value) != ():
             raise ShapeError("the loss must be a scalar", got=f"shape {jnp.shape(value)}", remedy="take its mean")
         if jnp.iscomplexobj(value):
             raise InputError("the loss must be real", got=value.dtype, remedy="take its real part or its modulus")
-        return value, dict(extra)
+        if policy is not None:
+            value = value.astype(policy.output)
+        return value if factor is None else value * factor.astype(value.dtype), dict(extra)
 
     gradient = jax.value_and_grad(objective, has_aux=True)
 
-    def accumulated(params, batch, key):
+    def accumulated(params, batch, key, factor):
         if accumulate == 1:
-            return gradient(params, batch, key)
+            return gradient(params, batch, key, factor)
 
         def add(total, part):
             index, micro = part
-            return jax.tree.map(jnp.add, total, gradient(params, micro, jax.random.fold_in(key, index))), None
+            return jax.tree.map(jnp.add, total, gradient(params, micro, jax.random.fold_in(key, index), factor)), None
 
         parts = split_microbatches(batch, accumulate)
-        shapes = jax.eval_shape(gradient, params, jax.tree.map(lambda leaf: leaf[0], parts), key)
+        shapes = jax.eval_shape(gradient, params, jax.tree.map(lambda leaf: leaf[0], parts), key, factor)
         zero = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
         total, _ = jax.lax.scan(add, zero, (jnp.arange(accumulate), parts))
         return jax.tree.map(lambda leaf: leaf / accumulate, total)
@@ -96,7 +106,10 @@ def make_step(
     extra_args = isinstance(optimizer, optax.GradientTransformationExtraArgs)
 
     def step(state: TrainState, batch: Batch, key: Key[Array, ""]):
-        (value, extra), grads = accumulated(state.params, batch, key)
+        factor = None if state.scale is None else state.scale.scale
+        (value, extra), grads = accumulated(state.params, batch, key, factor)
+        if factor is not None:
+            value, grads = jax.tree.map(lambda leaf: leaf / factor.astype(leaf.dtype), (value, grads))
         # JAX's convention for complex parameters: the gradient's conjugate points downhill.
         grads = jax.tree.map(lambda leaf: leaf.conj() if jnp.iscomplexobj(leaf) else leaf, grads)
         grads = constrain_gradients(grads)
@@ -112,9 +125,18 @@ def make_step(
         ema = state.ema
         if ema_decay is not None:
             ema = jax.tree.map(lambda old, new: ema_decay * old + (1 - ema_decay) * new, ema, params)
-        taken = TrainState(state.step + 1, params, opt_state, ema, state.ok)
-        kept = eqx.tree_at(lambda s: s.ok, state, jnp.zeros_like(state.ok))
+        taken = TrainState(state.step + 1, params, opt_state, ema, state.ok, state.scale)
+        if state.scale is None:
+            kept = eqx.tree_at(lambda s: s.ok, state, jnp.zeros_like(state.ok))
+        else:
+            # An overflow of float16: skip the step with a lower scale. At scale 1 it is no overflow.
+            rescued = state.scale.scale > 1
+            kept = eqx.tree_at(
+                lambda s: (s.ok, s.step), state, (rescued, state.step + rescued.astype(state.step.dtype))
+            )
         after = jax.tree.map(lambda new, old: jnp.where(good, new, old), taken, kept)
+        if state.scale is not None:
+            after = eqx.tree_at(lambda s: s.scale, after, state.scale.update(good))
         return after, {"loss": value, "grad_norm": norm, **extra}
 
     return step

@@ -167,9 +167,31 @@ def test_a_loss_spike_is_reported():
     assert len(result.alerts) == 1
 
 
+@pytest.mark.parametrize("precision", ["bfloat16", "float16"])
+def test_mixed_precision_ends_near_float32(precision):
+    full = fit(network(), loss, (X, Y), optax.adam(1e-2), 300)
+    mixed = fit(network(), loss, (X, Y), optax.adam(1e-2), 300, precision=precision)
+    final, expected = (float(loss(result.model, (X, Y), KEY)) for result in (mixed, full))
+    start = float(loss(network(), (X, Y), KEY))
+    assert abs(final - expected) <= 0.02 * start
+    assert all(leaf.dtype == np.float32 for leaf in arrays(mixed.model))
+    if precision == "float16":
+        assert mixed.state.scale is not None and float(mixed.state.scale.scale) > 1
+
+
+def test_an_overflow_of_float16_is_skipped_and_the_scale_falls():
+    def steep(model, batch, key):
+        return loss(model, batch, key) * 30.0
+
+    result = fit(network(), steep, (X, Y), optax.adam(1e-2), 60, precision="float16")
+    assert int(result.state.scale.skipped) > 0 and np.isfinite(result.history["loss"][-1])
+    assert result.history["loss"][-1] < result.history["loss"][0]
+
+
 @pytest.mark.parametrize(
     ("change", "error", "text"),
     [
+        (dict(precision="float8"), InputError, "unknown precision"),
         (dict(optimizer="adam"), InputError, "optax"),
         (dict(steps=0), InputError, "positive"),
         (dict(accumulate=7), ShapeError, "divisible by 7"),
