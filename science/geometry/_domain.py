@@ -80,6 +80,13 @@ class BoxDomain(Domain):
     def extent(self) -> np.ndarray:
         return self.upper - self.lower
 
+    def side(self, name: str) -> tuple[int, int]:
+        """(axis, 0 at the lower or 1 at the upper end) of a named side."""
+        for axis, pair in enumerate(SIDES[self.dim]):
+            if name in pair:
+                return axis, pair.index(name)
+        raise InputError(f"{self!r} has no side {name!r}", remedy=did_you_mean(name, self.boundaries))
+
     def mesh(self, *, size: float | None = None, cells: Any = None, kind: str | None = None, **other: Any) -> Mesh:
         """A uniform mesh.
 

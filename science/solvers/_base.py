@@ -9,6 +9,7 @@ from sciax.science.pde import Problem
 # One line a method: its name, and the class that implements it.
 METHODS: dict[str, str] = {
     "fem": "sciax.science.solvers.fem._method:Fem",
+    "pinn": "sciax.science.pinn._method:Pinn",
 }
 
 
