@@ -67,3 +67,90 @@ def scattering_figure(result: Any, component: str, sizes, found, exact, radius: 
     right.legend(frameon=False)
     right.grid(alpha=0.3)
     return fig
+
+
+def bend_scene(density: Any, wavelength: float = 1.55e-6, points: int = 3, dtype: str = "float32") -> Scene:
+    """A 90 degree bend of a silicon-like guide (eps 12.25 in 2.25, 400 nm) over a square of 1.6 um to be designed.
+
+    Light comes in along +x from the left ("in") and is wanted along +y at the top ("out").
+    """
+    from sciax.elec._media import Density
+    from sciax.elec._modes import ModeMonitor, ModeSource
+    from sciax.elec._shapes import Box
+
+    um, d = 1e-6, 0.04e-6
+    f0 = 299792458.0 / wavelength
+    f = f0 * np.linspace(0.985, 1.015, points) if points > 1 else np.array([f0])
+    pulse = GaussianPulse(f0, 0.06 * f0, delay=4.0)
+    half = 0.8 * um
+    reach = 1.44 * um  # to the absorber
+    edge = reach + 10 * d
+    far = 3 * um
+    guides = [
+        Structure("left", Box((-far / 2 - half / 2, 0.0), (far - half, 0.4 * um)), Medium(12.25)),
+        Structure("top", Box((0.0, far / 2 + half / 2), (0.4 * um, far - half)), Medium(12.25)),
+    ]
+    square = Structure("design", Box((0.0, 0.0), (2 * half, 2 * half)), Density(density, 2.25, 12.25))
+    return Scene(
+        Grid.uniform((2 * edge, 2 * edge), d),
+        structures=[*guides, square],
+        sources=[ModeSource("in", "+x", (-1.28 * um, 0.0), pulse, size=1.6 * um)],
+        monitors=[
+            ModeMonitor("arriving", f, (-1.0 * um, 0.0), "x", size=1.6 * um),
+            ModeMonitor("leaving", f, (0.0, 1.0 * um), "y", size=1.6 * um),
+            FieldMonitor("plane", [f0], components=("ez",)),
+        ],
+        duration=pulse.end() + 60e-15,
+        background=Medium(2.25),
+        dtype=dtype,
+    )
+
+
+def design_figure(result: Any, density, history, pixel: float):
+    """Design, field and history."""
+    from matplotlib.figure import Figure
+
+    um = 1e6
+    data = result["plane"]["ez"]
+    field = np.abs(data.values[0, :, :, 0].T) ** 2
+    x, y = data.x.values * um, data.y.values * um
+    fig = Figure(figsize=(12.5, 3.9), layout="constrained")
+    left, middle, right = fig.subplots(1, 3)
+    half = density.shape[0] * pixel * um / 2
+    left.imshow(1 - density.T, extent=(-half, half, -half, half), origin="lower", cmap="gray", vmin=0, vmax=1)
+    left.set(title="Design (black: high index)", xlabel="x (µm)", ylabel="y (µm)")
+    middle.imshow(
+        field / np.quantile(field, 0.998),
+        extent=(x[0], x[-1], y[0], y[-1]),
+        origin="lower",
+        cmap="inferno",
+        vmax=1,
+        vmin=0,
+    )
+    middle.contour(
+        x[np.abs(x) < half],
+        y[np.abs(y) < half],
+        _resample(density, (np.abs(x) < half).sum()).T,
+        levels=[0.5],
+        colors="w",
+        linewidths=0.6,
+    )
+    middle.set(title="|E$_z$|² at 1.55 µm", xlabel="x (µm)", ylabel="y (µm)")
+    right.plot([s.iteration for s in history], [s.value for s in history], "o-", ms=3.5)
+    for s, t in zip(history, history[1:]):
+        if t.beta != s.beta:
+            right.axvline(s.iteration + 0.5, color="0.8", lw=1)
+    right.set(
+        title="Transmitted power through the iterations",
+        xlabel="iteration (lines: steeper projection)",
+        ylabel="mean |S$_{21}$|²",
+        ylim=(0, 1.02),
+    )
+    right.grid(alpha=0.3)
+    return fig
+
+
+def _resample(density, n: int):
+    from scipy import ndimage
+
+    return ndimage.zoom(np.asarray(density), n / density.shape[0], order=1)

@@ -314,7 +314,7 @@ class Simulation:
         done, parts, peak = 0, [], 0.0
         path = Path(checkpoint) if checkpoint is not None else None
         if path is not None and path.exists():
-            done, carry, parts = _load(path, carry, steps)
+            done, carry, parts = _load(path, carry, steps, self.plan.points)
         quiet = max((s.waveform.end() for s in self.scene.sources if hasattr(s.waveform, "end")), default=0.0)
         while done < steps:
             n = min(length, steps - done)
@@ -359,26 +359,29 @@ class Simulation:
 
 def _save(path: Path, done: int, carry, parts) -> None:
     leaves = jax.tree.leaves(carry)
-    signals = jax.tree.leaves(jax.tree.map(lambda *v: jnp.concatenate(v), *parts))
-    arrays = {f"c{i}": np.asarray(v) for i, v in enumerate(leaves)} | {
-        f"s{i}": np.asarray(v) for i, v in enumerate(signals)
-    }
+    signals = jax.tree.map(lambda *v: jnp.concatenate(v), *parts)
+    arrays = {f"c{i}": np.asarray(v) for i, v in enumerate(leaves)}
+    arrays |= {f"s.{name}.{c}": np.asarray(v) for name, group in signals.items() for c, v in group.items()}
     part = path.with_suffix(".part.npz")
     np.savez(part, allow_pickle=False, done=done, **arrays)
     part.replace(path)
 
 
-def _load(path: Path, carry, steps: int):
+def _load(path: Path, carry, steps: int, names):
     from sciax.core.errors import FileFormatError
 
     leaves, tree = jax.tree.flatten(carry)
     with np.load(path, allow_pickle=False) as data:
         done = int(data["done"])
         found = [data[f"c{i}"] for i in range(len(leaves)) if f"c{i}" in data]
-        signals = [jnp.asarray(data[f"s{i}"]) for i in range(sum(k.startswith("s") for k in data.files))]
+        signals: dict = {name: {} for name in names}
+        for key in data.files:
+            if key.startswith("s."):
+                _, name, component = key.split(".")
+                signals.setdefault(name, {})[component] = jnp.asarray(data[key])
     if len(found) != len(leaves) or any(a.shape != b.shape for a, b in zip(found, leaves)) or done > steps:
         raise FileFormatError("the checkpoint belongs to another scene", got=str(path.name))
-    return done, jax.tree.unflatten(tree, [jnp.asarray(v) for v in found]), signals
+    return done, jax.tree.unflatten(tree, [jnp.asarray(v) for v in found]), [signals]
 
 
 def _slab_layers(fields, slabs, side: int):

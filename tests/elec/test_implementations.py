@@ -47,7 +47,7 @@ def box(structures, boundaries=None):
 
 
 @pytest.mark.skipif(not native_available(), reason="the compiled kernel is not built here")
-@pytest.mark.parametrize("what", ["vacuum", "sphere, mirror plane"])
+@pytest.mark.parametrize("what", [pytest.param("vacuum", marks=pytest.mark.slow), "sphere, mirror plane"])
 def test_native_and_xla_agree(what, x64):
     scene = (
         box([])
