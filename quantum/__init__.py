@@ -30,3 +30,17 @@ from sciax.quantum._simulate import statevector as statevector
 from sciax.quantum._simulate import unitary as unitary
 from sciax.quantum._vqe import Minimum as Minimum
 from sciax.quantum._vqe import minimise as minimise
+from sciax.quantum._density import density_matrix as density_matrix
+from sciax.quantum._noise import Channel as Channel
+from sciax.quantum._noise import amplitude_damping as amplitude_damping
+from sciax.quantum._noise import bit_flip as bit_flip
+from sciax.quantum._noise import bit_phase_flip as bit_phase_flip
+from sciax.quantum._noise import depolarising as depolarising
+from sciax.quantum._noise import kraus as kraus
+from sciax.quantum._noise import pauli_channel as pauli_channel
+from sciax.quantum._noise import phase_damping as phase_damping
+from sciax.quantum._noise import phase_flip as phase_flip
+from sciax.quantum._noise import thermal_relaxation as thermal_relaxation
+from sciax.quantum._sample import counts as counts
+from sciax.quantum._sample import sample as sample
+from sciax.quantum._sample import trajectories as trajectories

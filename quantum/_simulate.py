@@ -25,7 +25,7 @@ from sciax.quantum._lower import Dense, Lowered, Run, lower
 from sciax.quantum._memory import require_memory
 from sciax.quantum._pauli import PauliSum
 
-BACKENDS = {"auto": "auto", "cpu": "native", "xla": "xla"}
+BACKENDS = {"auto": "auto", "cpu": "native", "xla": "xla", "density": "auto"}
 GRADIENTS = ("adjoint", "autodiff")
 Params = Float[Array, " parameters"] | Mapping[str, Any] | Sequence[float] | np.ndarray | None
 
@@ -45,7 +45,8 @@ def statevector(
         params: the vector of `circuit.names`, or a mapping from them.
         initial: initial amplitudes, normalised (default |0...0>).
         dtype: complex64 or complex128; by default that of `initial`, else the one that fits `params`, else JAX's default float.
-        backend: "cpu" (compiled kernel), "xla" (any device), or "auto".
+        backend: "cpu" (compiled kernel), "xla" (any device), or "auto". `expectation` and `probabilities` also offer "density",
+            the exact mixed state, which "auto" takes for circuits with channels or resets.
         gradient: "adjoint" undoes the gates in the reverse pass, with the memory of a few states; "autodiff" is JAX's own
             differentiation of the xla back end.
 
@@ -53,9 +54,11 @@ def statevector(
         InputError: unbound or NaN parameters, an unknown back end, more amplitudes than memory, an initial state that is not
             normalised or does not fit; UnsupportedError: measurement in the middle, reset, channels, classical control.
     """
+    if backend == "density":
+        raise UnsupportedError("a state vector is not what the density back end computes", remedy="use density_matrix()")
     vector = circuit.parameter_vector(params)
-    kind = _complex_dtype(dtype, initial, vector)
-    _check_options(backend, gradient)
+    kind = complex_dtype(dtype, initial, vector)
+    check_options(backend, gradient)
     require_memory(circuit.num_qubits, kind, "a state vector")
     if initial is not None:
         initial = check_state(initial, circuit.num_qubits, kind)
@@ -84,10 +87,16 @@ def expectation(
     """
     many = not isinstance(observable, PauliSum)
     observables = tuple(observable) if many else (observable,)
-    psi_kind = None if initial is None else initial
+    if use_density(circuit, backend):
+        from sciax.quantum._density import density_matrix, trace_terms
+
+        prepared = [o.hermitian_terms(circuit.num_qubits) for o in observables]
+        rho = density_matrix(circuit, params, initial=initial, dtype=dtype)
+        values = jnp.stack([trace_terms(rho, t, jnp.asarray(c, rho.real.dtype)) for t, c in prepared])
+        return values if many else values[0]
     vector = circuit.parameter_vector(params)
-    kind = _complex_dtype(dtype, psi_kind, vector)
-    _check_options(backend, gradient)
+    kind = complex_dtype(dtype, initial, vector)
+    check_options(backend, gradient)
     require_memory(circuit.num_qubits, kind, "an expectation value", copies=3)
     if initial is not None:
         initial = check_state(initial, circuit.num_qubits, kind)
@@ -107,8 +116,15 @@ def probabilities(
 
     Args: as `statevector`.
     """
-    psi = statevector(circuit, params, **options)
-    return marginal(jnp.real(psi * jnp.conj(psi)), circuit.num_qubits, qubits)
+    if use_density(circuit, options.get("backend", "auto")):
+        from sciax.quantum._density import density_matrix
+
+        options.pop("gradient", None)
+        full = jnp.real(jnp.diagonal(density_matrix(circuit, params, **options)))
+    else:
+        psi = statevector(circuit, params, **options)
+        full = jnp.real(psi * jnp.conj(psi))
+    return marginal(full, circuit.num_qubits, qubits)
 
 
 def marginal(full: Float[Array, " amplitudes"], n: int, qubits: Sequence[int] | None) -> Float[Array, " outcomes"]:
@@ -140,8 +156,8 @@ def unitary(
     if any(g.kind == "measure" for g in circuit.gates):
         raise UnsupportedError("a circuit with measurements has no unitary", remedy="leave the measurements out")
     vector = circuit.parameter_vector(params)
-    kind = _complex_dtype(dtype, None, vector)
-    _check_options(backend, "adjoint")
+    kind = complex_dtype(dtype, None, vector)
+    check_options(backend, "adjoint")
     require_memory(2 * circuit.num_qubits, kind, "a unitary", copies=2)
     return _unitary(circuit.structure, kind, BACKENDS[backend], vector, circuit.values)
 
@@ -230,10 +246,17 @@ def _unitary(structure: Structure, dtype, implementation: str, vector, values):
     return jax.vmap(lambda psi: evolve(lowered, psi, angles, dtype, implementation, "adjoint"))(columns).T
 
 
+def use_density(circuit: Circuit, backend: str) -> bool:
+    """Whether a value is asked of, or needs, the density matrix: "auto" takes it for channels and resets."""
+    if backend == "density":
+        return True
+    return backend == "auto" and any(g.kind in ("channel", "reset") and g.condition is None for g in circuit.gates)
+
+
 # -- checks -----------------------------------------------------------------------------------------------------------------
 
 
-def _complex_dtype(dtype, initial, vector) -> np.dtype:
+def complex_dtype(dtype, initial, vector) -> np.dtype:
     if dtype is not None:
         kind = require_dtype(dtype, "the simulation")
         if kind not in (np.dtype(np.complex64), np.dtype(np.complex128)):
@@ -249,7 +272,7 @@ def _complex_dtype(dtype, initial, vector) -> np.dtype:
     return np.dtype(np.complex128 if wide else np.complex64)
 
 
-def _check_options(backend: str, gradient: str) -> None:
+def check_options(backend: str, gradient: str) -> None:
     if backend not in BACKENDS:
         raise InputError("unknown back end", got=backend, expected=", ".join(BACKENDS))
     if backend == "cpu":
