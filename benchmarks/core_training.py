@@ -148,7 +148,7 @@ def mlp(python):
 
     hand = jax.jit(by_hand)
     a, b = [], []
-    for _ in range(3):
+    for _ in range(5):
         a.append(cpu_ms(ours, (p, opt.init(p)), x, y))
         b.append(cpu_ms(hand, (p, opt.init(p)), x, y))
     print(

@@ -30,7 +30,7 @@ arrays = st.sampled_from(DTYPES).flatmap(
     lambda d: st.sampled_from(SHAPES).flatmap(lambda s: hnp.arrays(d, s, elements=values(d)))
 )
 anything = st.one_of(arrays, st.sampled_from([None, "x", 3, True, 1.5, [1.0, 2.0], {"a": 1.0}]))
-FUZZ = settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+FUZZ = settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 
 
 def attempt(call):
