@@ -95,3 +95,78 @@ def solve_job(config: SolveConfig, run: Run) -> Outcome:
         other = solve(problem, method="fem", order=higher, solver=config.solver)
     reference = float(other.integrate(u)) * scale
     return Outcome(quantity, value, reference, source=f"elements of order {higher} on the same mesh")
+
+
+class PinnConfig(JobConfig):
+    """Burgers' equation `u_t + u u_x = nu u_xx` on [-1, 1] with `u = -sin(pi x)` at first: a shock forms at x = 0."""
+
+    viscosity: float = Field(0.01 / 3.141592653589793, ge=0.002, le=1.0, description="nu")
+    end: float = Field(1.0, gt=0.0, le=1.0, description="the last time")
+    width: int = Field(20, ge=4, le=64, description="units of a layer")
+    depth: int = Field(3, ge=1, le=6, description="hidden layers")
+    points: int = Field(1500, ge=100, description="residual points")
+    adam: int = Field(600, ge=0, description="steps of Adam")
+    iterations: int = Field(1500, ge=1, description="iterations of self-scaled Broyden")
+
+
+@job("science.pinn", PinnConfig, summary="Burgers' shock by a physics-informed network", tour=True)
+def pinn_job(config: PinnConfig, run: Run) -> Outcome:
+    """Train a network on the equation alone, and compare with the Cole-Hopf solution."""
+    import jax.numpy as jnp
+    import numpy as np
+
+    from sciax.science import Dirichlet, Initial, Interval, Problem, dt, grad, laplace, solve
+    from sciax.science import Field as Unknown
+    from sciax.science.pinn import burgers_truth, report_figure
+
+    u, nu = Unknown("u"), config.viscosity
+    problem = Problem(
+        Interval(-1, 1),
+        dt(u) + u * grad(u)[0] - nu * laplace(u) == 0.0,
+        Dirichlet(u, 0.0),
+        Initial(u, lambda x: -jnp.sin(jnp.pi * x[0])),
+    )
+    run.note(
+        f"{problem.equations[0]!r} with {'; '.join(map(repr, problem.conditions))}, which the network fulfils exactly."
+    )
+    total = config.adam + config.iterations
+    with run.progress("training", total=total) as bar:
+        seen = 0
+
+        def watch(model, iterations, loss):
+            nonlocal seen
+            run.metric(iterations=iterations, loss=loss)
+            bar.advance(config.adam + iterations - seen)
+            seen = config.adam + iterations
+
+        solution = solve(
+            problem,
+            method="pinn",
+            time=(0.0, config.end),
+            width=config.width,
+            depth=config.depth,
+            points=config.points,
+            adam=config.adam,
+            iterations=config.iterations,
+            renew=250,
+            seed=run.seed,
+            watch=watch,
+        )
+    data = solution.to_xarray(count=201, times=101)
+    x, t = np.meshgrid(data["x"].values, data["t"].values, indexing="ij")
+    exact = burgers_truth(x.ravel(), t.ravel(), nu).reshape(x.shape)
+    data["exact"] = (("x", "t"), exact, {"long_name": "Cole-Hopf solution"})
+    error = float(np.linalg.norm(data["u"].values - exact) / np.linalg.norm(exact))
+    for name in ("u", "exact"):
+        data[name].attrs["units"] = "1"
+    run.metric(relative_error=error, loss_at_new_points=solution.info.fresh)
+    run.dataset(data, "solution", caption="the network and the exact solution on a grid")
+    run.figure(
+        report_figure(solution, exact, x[:, 0], t[0]),
+        "solution",
+        caption="the network, where it is wrong, and the loss",
+    )
+    run.note(f"{solution.info.parameters} parameters; ended by {solution.info.reason}.")
+    return Outcome(
+        "relative L2 error of u", error, 0.0, source="Cole-Hopf solution by Gauss-Hermite quadrature", tolerance=2e-3
+    )

@@ -1,7 +1,10 @@
 """Networks as solutions: strong residuals, hard conditions, and training to float64 accuracy."""
 
+from sciax.science.pinn._burgers import burgers_truth as burgers_truth
+from sciax.science.pinn._burgers import report_figure as report_figure
 from sciax.science.pinn._jets import Jet as Jet
 from sciax.science.pinn._jets import jet_of as jet_of
+from sciax.science.pinn._lifts import heat_flow as heat_flow
 from sciax.science.pinn._method import Pinn as Pinn
 from sciax.science.pinn._solution import PinnSolution as PinnSolution
 from sciax.science.pinn._strong import Strong as Strong
