@@ -29,6 +29,11 @@ def shared(operator: Operator, key: Any, make: Callable[[], Any]) -> Any:
     return _SHARED[key]
 
 
+def _fast() -> dict[str, Any] | None:
+    """LLVM's optimisation is much of the compile time and not what the cells of transformations are after."""
+    return {"xla_backend_optimization_level": 0} if jax.default_backend() == "cpu" else None
+
+
 def compiled(case: Case) -> Any:
     """The jitted call."""
     return shared(case.operator, ("call", case.static), lambda: jax.jit(case.call))
@@ -39,7 +44,7 @@ def vmapped(case: Case, out_shardings: Any = None) -> Any:
 
     def make() -> Any:
         mapped = jax.vmap(case.call, in_axes=(0, None), axis_size=BATCH)
-        return jax.jit(mapped) if out_shardings is None else jax.jit(mapped, out_shardings=out_shardings)
+        return jax.jit(mapped, out_shardings=out_shardings, compiler_options=_fast() if out_shardings is None else None)
 
     return shared(case.operator, ("vmap", case.static, out_shardings), make)
 
@@ -114,12 +119,10 @@ def derivatives(case: Case, parts: tuple[str, ...], rng: np.random.Generator) ->
     shapes = jax.eval_shape(partial(floats, case), case.diff, case.aux)
     cotangent = direction([np.ones(s.shape, s.dtype) for s in shapes], rng)
     tangent, second = direction(case.diff, rng), direction(case.diff, rng)
-    # LLVM's optimisation is most of the compile time and not what these cells are after
-    fast = {"xla_backend_optimization_level": 0} if jax.default_backend() == "cpu" else None
     program = shared(
         case.operator,
         ("derivatives", case.static, parts),
-        lambda: jax.jit(partial(_derivatives, case, parts), compiler_options=fast),
+        lambda: jax.jit(partial(_derivatives, case, parts), compiler_options=_fast()),
     )
     run = lambda diff, along: jax.device_get(program(diff, case.aux, along, cotangent))  # noqa: E731
     exact = run(case.diff, tangent)
