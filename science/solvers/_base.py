@@ -9,6 +9,8 @@ from sciax.science.pde import Problem
 # One line a method: its name, and the class that implements it.
 METHODS: dict[str, str] = {
     "fem": "sciax.science.solvers.fem._method:Fem",
+    "fdm": "sciax.science.solvers.collocation._method:Fdm",
+    "spectral": "sciax.science.solvers.collocation._method:Spectral",
     "pinn": "sciax.science.pinn._method:Pinn",
 }
 

@@ -8,10 +8,11 @@ import numpy as np
 
 from sciax.core import default_float, require_dtype
 from sciax.core.errors import ConvergenceError, InputError, SciaxError, SingularError, UnsupportedError, did_you_mean
-from sciax.core.ops.sparse import assemble, checked, pattern, raise_for, solve_with_info
-from sciax.science.pde import ByGroup, Dirichlet, Env, Neumann, Periodic, Problem, Robin, evaluate, weak_form
+from sciax.core.ops.sparse import SolveInfo, assemble, checked, pattern, raise_for, solve_with_info
+from sciax.science.pde import ByGroup, Dirichlet, Env, Initial, Neumann, Periodic, Problem, Robin, evaluate, weak_form
 from sciax.science.pde._expr import Constant, Expr, Function, as_expr, fields_of, walk
 from sciax.science.solvers._base import Method
+from sciax.science.solvers._march import march, save_count
 from sciax.science.solvers.fem._assembly import (
     Layout,
     block,
@@ -41,6 +42,7 @@ class Fem(Method):
         dtype: of unknowns and coefficients; JAX's default float.
         newton: iterations allowed for a nonlinear problem.
         start: coefficients to start Newton from (those of another solution).
+        time, steps, saves: of a transient problem: (start, end), time steps, states kept.
     """
 
     name = "fem"
@@ -49,8 +51,6 @@ class Fem(Method):
     def refuses(cls, problem: Problem) -> str | None:
         if problem.of_kind(Periodic):
             return "it has no periodic conditions"
-        if problem.transient:
-            return "it has no time stepping for this problem"
         try:
             forms = [weak_form(e, f) for e, f in zip(problem.equations, problem.fields)]
         except UnsupportedError as error:
@@ -73,11 +73,24 @@ class Fem(Method):
         dtype: Any = None,
         newton: int = 25,
         start: Any = None,
+        time: tuple[float, float] | None = None,
+        steps: int = 100,
+        saves: int | None = None,
     ):
         if solver not in SOLVERS:
             raise InputError(f"unknown linear solver {solver!r}", remedy=did_you_mean(solver, SOLVERS))
         self.dtype = require_dtype(dtype, "solve(method='fem')") if dtype is not None else default_float()
         self.solver, self.tol, self.newton, self.start = solver, tol, newton, start
+        if problem.transient != (time is not None):
+            raise InputError(
+                "time=(start, end) is for problems with dt(u), and they need it",
+                got=f"time={time}, transient={problem.transient}",
+            )
+        self.time, self.steps, self.saves = time, steps, save_count(steps, saves)
+        self.initial = {c.field.name: c for c in problem.of_kind(Initial)}
+        for field in problem.fields if problem.transient else ():
+            if field.name not in self.initial:
+                raise InputError(f"{field.name} has no initial condition", remedy=f"Initial({field.name}, value)")
         self.parameters = problem.parameters
         self.compiled = self._fixed_values(problem)
         given = {k: v for k, v in {"size": size, "cells": cells, "kind": kind}.items() if v is not None}
@@ -98,6 +111,7 @@ class Fem(Method):
         self._build_pattern()
         self._jit_assemble = jax.jit(self._assemble, static_argnames=("matrix",))
         self._jit_newton = jax.jit(self._newton)
+        self._jit_march = jax.jit(self._march)
 
     # -- set-up ------------------------------------------------------------------------------------------------------
 
@@ -507,6 +521,10 @@ class Fem(Method):
 
         values = self.values_of(problem)
         try:
+            if self.time is not None:
+                states, info = self._jit_march(self.arrays, values)
+                checked(states, info, "finite elements in time")
+                return FemSolution(problem, self, states[-1], info, values, states)
             vector, info = self._solve(values)
         except SciaxError as error:
             self._diagnose(problem, values, error)
@@ -533,13 +551,46 @@ class Fem(Method):
         step = checked(step, last, "finite elements (Newton)")
         return vector.at[self.arrays["free"]].add(step), info
 
-    def _newton(self, arrays, values, start):
+    def _march(self, arrays, values):
+        """All saved states of a transient problem, by implicit stages of which each is a stationary problem."""
+        t0, t1 = map(float, self.time)  # type: ignore[misc]
+        plain = {
+            n: v for n, v in {**values, **self.compiled}.items() if n in self.compiled or self.parameters[n].on is None
+        }
+        rows = []
+        for field, numbers in zip(self.layout.fields, self.numbers):
+
+            def at(p, field=field):
+                env = Env(p, values=plain, t=jnp.asarray(t0, self.dtype))
+                return jnp.broadcast_to(evaluate(self.initial[field.name].value, env), (field.size,))
+
+            rows.append(jax.vmap(at)(jnp.asarray(numbers.points, self.dtype)).reshape(-1))
+        start = jnp.concatenate(rows)
+        fixed = jnp.asarray(self.fixed)
+
+        def stage(base, scale, t, guess):
+            lift = self._lift(arrays, {**values, **self.compiled}, t)
+            begin = jnp.where(fixed, lift, guess)
+            status = jnp.zeros((), jnp.int32)
+            if not self.linear:
+                held = jax.lax.stop_gradient((values, begin, base, t))
+                begin, info, _ = self._newton(arrays, held[0], held[1], held[2], scale, held[3])
+                begin, status = jnp.where(fixed, lift, jax.lax.stop_gradient(begin)), info.status
+            residual, data = self._assemble(arrays, values, begin, base, scale, t)
+            step, info = self.linear_solve(data, -residual)
+            worst = jnp.maximum(status, jnp.asarray(info.status, jnp.int32))
+            return begin.at[arrays["free"]].add(step), worst
+
+        states, status = march(stage, start, t0, t1, self.steps, self.saves)
+        return states, SolveInfo(jnp.int32(self.steps), jnp.zeros((), self.dtype), status)
+
+    def _newton(self, arrays, values, start, previous=None, scale=None, t=None):
         """Newton with a backtracking line search on the residual's norm; everything inside one compiled loop."""
         tol = self.tol or (1e-10 if self.dtype == np.float64 else 1e-5)
         free = arrays["free"]
 
         def norm(vector):
-            return jnp.linalg.norm(self._assemble(arrays, values, vector, matrix=False)[0])
+            return jnp.linalg.norm(self._assemble(arrays, values, vector, previous, scale, t, matrix=False)[0])
 
         first = norm(start)
 
@@ -549,7 +600,7 @@ class Fem(Method):
 
         def step(state):
             vector, size, count, history, _ = state
-            residual, data = self._assemble(arrays, values, vector)
+            residual, data = self._assemble(arrays, values, vector, previous, scale, t)
             delta, info = self.linear_solve(data, -residual)
 
             def worse(search):
@@ -564,8 +615,6 @@ class Fem(Method):
         history = jnp.full(self.newton + 1, jnp.nan, self.dtype).at[0].set(first)
         state = (start, first, jnp.int32(0), history, jnp.int32(0))
         vector, size, count, history, status = jax.lax.while_loop(go_on, step, state)
-        from sciax.core.ops.sparse import SolveInfo
-
         reached = size <= tol * jnp.maximum(first, 1e-3)
         code = jnp.where(status != 0, status, jnp.where(reached, 0, 2)).astype(jnp.int32)
         return vector, SolveInfo(count, size / jnp.maximum(first, 1e-3), code), history

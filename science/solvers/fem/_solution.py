@@ -30,11 +30,18 @@ class FemSolution(Solution):
 
     method = "fem"
 
-    def __init__(self, problem, fem, coefficients, info, values, times=None):
+    def __init__(self, problem, fem, coefficients, info, values, states=None):
         self.problem, self.fem, self.coefficients, self.info = problem, fem, coefficients, info
         self.parameter_values = values
         self.mesh: Mesh = fem.mesh
-        self.times = times
+        self.states = states
+        self.times = None if fem.time is None else np.linspace(*fem.time, fem.saves + 1)
+
+    def snapshot(self, row: int) -> "FemSolution":
+        """The solution of a transient problem at `times[row]`; the solution itself is the last."""
+        if self.states is None:
+            raise InputError("a stationary solution has no snapshots")
+        return FemSolution(self.problem, self.fem, self.states[row], self.info, self.parameter_values, self.states)
 
     def __repr__(self) -> str:
         names = ", ".join(f"{f.name} (order {k})" for f, k in zip(self.problem.fields, self.fem.layout.orders))
