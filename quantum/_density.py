@@ -14,7 +14,7 @@ from sciax.quantum._circuit import Circuit, Structure
 from sciax.quantum._gate import Gate
 from sciax.quantum._lower import Conditioned, Dense, Run, lower
 from sciax.quantum._memory import require_memory
-from sciax.quantum._simulate import BACKENDS, Params, angles_of, check_options, complex_dtype
+from sciax.quantum._simulate import BACKENDS, Params, angles_of, check_options, complex_dtype, numbers_of
 
 # S[(row', column'), (row, column)] of forgetting a measurement, and of a reset; the column's bit is the low one
 _DEPHASE = np.diag([1.0, 0, 0, 1.0])
@@ -48,10 +48,12 @@ def density_matrix(
         if initial.shape == (1 << n,):
             initial = jnp.outer(initial, jnp.conj(initial))
         if initial.shape != (1 << n, 1 << n):
-            raise ShapeError("the initial state does not fit the register", got=initial.shape, expected=f"({1 << n}, {1 << n})")
+            raise ShapeError(
+                "the initial state does not fit the register", got=initial.shape, expected=f"({1 << n}, {1 << n})"
+            )
         if not isinstance(initial, jax.core.Tracer) and abs(float(jnp.trace(initial).real) - 1) > 1e-3:
             raise InputError("the initial density matrix has no unit trace", got=float(jnp.trace(initial).real))
-    return _density(circuit.structure, kind, BACKENDS[backend], vector, circuit.values, initial)
+    return _density(circuit.structure, kind, BACKENDS[backend], vector, numbers_of(circuit, kind), initial)
 
 
 @partial(jax.jit, static_argnums=(0, 1, 2))
@@ -73,7 +75,9 @@ def _density(structure: Structure, dtype, implementation: str, vector, values, i
             rho = apply_matrix(rho.T, m, targets=segment.targets).T
             rho = apply_matrix(rho, jnp.conj(m), targets=segment.targets)
         elif isinstance(segment, Conditioned):
-            raise UnsupportedError("a density matrix forgets the outcomes that classical control needs", remedy="use sample()")
+            raise UnsupportedError(
+                "a density matrix forgets the outcomes that classical control needs", remedy="use sample()"
+            )
         else:
             rho = _superoperator(rho, segment, n)
     return rho
@@ -97,5 +101,10 @@ def trace_terms(rho, terms: PauliTerms, coefficients):
         signs = 1 - 2 * (jax.lax.population_count(index & z) & 1).astype(rho.real.dtype)
         return total + c * jnp.real(phase * jnp.sum(signs * rho[index ^ x, index])), None
 
-    columns = (jnp.asarray(rows[:, 0], jnp.uint32), jnp.asarray(rows[:, 1], jnp.uint32), jnp.asarray(phases), coefficients)
+    columns = (
+        jnp.asarray(rows[:, 0], jnp.uint32),
+        jnp.asarray(rows[:, 1], jnp.uint32),
+        jnp.asarray(phases),
+        coefficients,
+    )
     return jax.lax.scan(body, jnp.zeros((), rho.real.dtype), columns)[0]

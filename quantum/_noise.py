@@ -54,7 +54,9 @@ def kraus(operators: Sequence[Any], name: str = "kraus") -> Channel:
     error = float(np.abs(total - np.eye(len(total))).max())
     if error > 1e-6:
         raise InputError(
-            "the channel does not keep the trace", got=f"max |sum K^dagger K - 1| = {error:.3g}", expected="at most 1e-6"
+            "the channel does not keep the trace",
+            got=f"max |sum K^dagger K - 1| = {error:.3g}",
+            expected="at most 1e-6",
         )
     return Channel(name, matrices)
 

@@ -20,6 +20,7 @@ from sciax.quantum._simulate import (
     angles_of,
     check_options,
     complex_dtype,
+    numbers_of,
     quadratic_form,
     statevector,
 )
@@ -60,7 +61,10 @@ def sample(
         every = (outcomes[:, None] >> jnp.arange(circuit.num_qubits)) & 1
         measured = {b: q for g in gates if g.kind == "measure" for q, b in zip(g.targets, g.bits)}
         if measured:
-            columns = [every[:, measured[b]] if b in measured else jnp.zeros(shots, every.dtype) for b in range(circuit.num_bits)]
+            columns = [
+                every[:, measured[b]] if b in measured else jnp.zeros(shots, every.dtype)
+                for b in range(circuit.num_bits)
+            ]
             every = jnp.stack(columns, axis=1)
         bits = every.astype(bool)
     if any(readout):
@@ -129,7 +133,7 @@ def _trajectories(circuit: Circuit, params, shots: int, key, dtype, backend: str
     require_memory(n, kind, "a trajectory", copies=4)
     terms, c = (None, None) if observable is None else observable.hermitian_terms(n)
     keys = jax.random.split(key, shots)
-    return _run(circuit.structure, kind, BACKENDS[backend], together, terms, vector, circuit.values, keys, c)
+    return _run(circuit.structure, kind, BACKENDS[backend], together, terms, vector, numbers_of(circuit, kind), keys, c)
 
 
 @partial(jax.jit, static_argnums=(0, 1, 2, 3, 4))
@@ -200,4 +204,3 @@ def _run(structure: Structure, dtype, implementation: str, together: int, terms,
         return ((drawn >> jnp.arange(n)) & 1).astype(bool)
 
     return jax.lax.map(one_shot, keys, batch_size=together)
-

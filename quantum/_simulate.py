@@ -1,7 +1,7 @@
 """Simulation as pure functions: state vectors, expectation values, probabilities, unitaries."""
 
 from collections.abc import Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import jax
@@ -55,14 +55,16 @@ def statevector(
             normalised or does not fit; UnsupportedError: measurement in the middle, reset, channels, classical control.
     """
     if backend == "density":
-        raise UnsupportedError("a state vector is not what the density back end computes", remedy="use density_matrix()")
+        raise UnsupportedError(
+            "a state vector is not what the density back end computes", remedy="use density_matrix()"
+        )
     vector = circuit.parameter_vector(params)
     kind = complex_dtype(dtype, initial, vector)
     check_options(backend, gradient)
     require_memory(circuit.num_qubits, kind, "a state vector")
     if initial is not None:
         initial = check_state(initial, circuit.num_qubits, kind)
-    return _state(circuit.structure, kind, BACKENDS[backend], gradient, vector, circuit.values, initial)
+    return _state(circuit.structure, kind, BACKENDS[backend], gradient, vector, numbers_of(circuit, kind), initial)
 
 
 def expectation(
@@ -104,7 +106,15 @@ def expectation(
     terms = tuple(t for t, _ in prepared)
     coefficients = [c for _, c in prepared]
     values = _expect(
-        circuit.structure, kind, BACKENDS[backend], gradient, terms, vector, circuit.values, initial, coefficients
+        circuit.structure,
+        kind,
+        BACKENDS[backend],
+        gradient,
+        terms,
+        vector,
+        numbers_of(circuit, kind),
+        initial,
+        coefficients,
     )
     return values if many else values[0]
 
@@ -159,7 +169,7 @@ def unitary(
     kind = complex_dtype(dtype, None, vector)
     check_options(backend, "adjoint")
     require_memory(2 * circuit.num_qubits, kind, "a unitary", copies=2)
-    return _unitary(circuit.structure, kind, BACKENDS[backend], vector, circuit.values)
+    return _unitary(circuit.structure, kind, BACKENDS[backend], vector, numbers_of(circuit, kind))
 
 
 # -- compiled parts ---------------------------------------------------------------------------------------------------------
@@ -190,15 +200,28 @@ def _zero(n, dtype):
 
 def angles_of(lowered: Lowered, vector, values, dtype):
     real = np.zeros(0, dtype).real.dtype
-    values = reduce_angles(values)
     return lowered.angles(jnp.concatenate([jnp.asarray(vector, real), jnp.asarray(values, real)]))
 
 
-def reduce_angles(values):
-    """Concrete float64 angles taken modulo 4 pi, the period of every rotation, before they may lose digits in float32."""
-    if isinstance(values, np.ndarray) and values.size and np.abs(values).max() > 4 * np.pi:
-        return np.remainder(values, 4 * np.pi)
-    return values
+def numbers_of(circuit: Circuit, dtype) -> Any:
+    """The circuit's numbers for a simulation in `dtype`: large angles are reduced before float32 can take their digits."""
+    values = circuit.values
+    narrow = np.dtype(dtype) == np.complex64 and isinstance(values, np.ndarray)
+    if not narrow or not values.size or np.abs(values).max() <= 4 * np.pi:
+        return values
+    return np.where(_periodic(circuit.structure), np.remainder(values, 4 * np.pi), values)
+
+
+@lru_cache(maxsize=128)
+def _periodic(structure: Structure) -> np.ndarray:
+    """Whether each number enters, with whole coefficients, only angles of period 2 pi or 4 pi."""
+    safe = np.ones(structure.num_values, bool)
+    for gate in structure.flat():
+        for angle in gate.angles:
+            for key, c in angle.terms:
+                if isinstance(key, int) and (gate.kind in ("rn", "swapalpha", "custom") or c != round(c)):
+                    safe[key] = False
+    return safe
 
 
 @partial(jax.jit, static_argnums=(0, 1, 2, 3))

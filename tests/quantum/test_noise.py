@@ -81,11 +81,21 @@ def test_pure_circuits_agree_and_gradients_pass_through_noise(rng_unitary):
     np.testing.assert_allclose(
         gradient(noisy, tfim(3), p), gradient(noisy, tfim(3), p, method="finite_difference"), atol=1e-9
     )
-    np.testing.assert_allclose(gradient(noisy, tfim(3), p, method="parameter_shift"), gradient(noisy, tfim(3), p), atol=1e-10)
+    np.testing.assert_allclose(
+        gradient(noisy, tfim(3), p, method="parameter_shift"), gradient(noisy, tfim(3), p), atol=1e-10
+    )
 
 
 def test_trajectories_agree_with_the_density_matrix():
-    circuit = Circuit(2).ry(0.8, 0).cx(0, 1).channel(amplitude_damping(0.4), 0).h(1).channel(depolarising(0.2, 2), (0, 1)).ry(0.3, 1)
+    circuit = (
+        Circuit(2)
+        .ry(0.8, 0)
+        .cx(0, 1)
+        .channel(amplitude_damping(0.4), 0)
+        .h(1)
+        .channel(depolarising(0.2, 2), (0, 1))
+        .ry(0.3, 1)
+    )
     h = pauli("Z0 Z1") + 0.5 * pauli("X1")
     mean, error = trajectories(circuit, h, shots=4000, key=KEY)
     assert abs(mean - expectation(circuit, h)) < 4 * error and error < 0.02
@@ -106,12 +116,24 @@ def test_teleportation_always_gives_the_state():
 
 def test_measurement_in_the_middle():
     # measured twice, the outcomes agree; a reset qubit reads 0; a condition on a register reads both bits
-    c = Circuit(2, 4).h(0).measure(0, 0).measure(0, 1).h(1).measure(1, 2).reset(1).when((0, 2), 3, Circuit(2, 4).x(1)).measure(1, 3)
+    c = (
+        Circuit(2, 4)
+        .h(0)
+        .measure(0, 0)
+        .measure(0, 1)
+        .h(1)
+        .measure(1, 2)
+        .reset(1)
+        .when((0, 2), 3, Circuit(2, 4).x(1))
+        .measure(1, 3)
+    )
     bits = np.asarray(sample(c, shots=500, key=KEY))
     assert np.all(bits[:, 0] == bits[:, 1])
     assert np.all(bits[:, 3] == (bits[:, 0] & bits[:, 2]))
     assert 150 < bits[:, 0].sum() < 350
-    np.testing.assert_allclose(probabilities(Circuit(1, 1).h(0).measure(0).h(0), backend="density"), [0.5, 0.5], atol=1e-14)
+    np.testing.assert_allclose(
+        probabilities(Circuit(1, 1).h(0).measure(0).h(0), backend="density"), [0.5, 0.5], atol=1e-14
+    )
 
 
 def test_sampling_frequencies_and_readout():
@@ -146,8 +168,16 @@ def test_sampling_frequencies_and_readout():
         (lambda: Circuit(1).measure(0), InputError, "classical bit"),
         (lambda: Circuit(1, 1).when((0,), 2, Circuit(1).x(0)), InputError, "does not fit"),
         (lambda: probabilities(Circuit(2), qubits=(0, 0)), InputError, "distinct"),
-        (lambda: density_matrix(Circuit(1, 1).measure(0).when((0,), 1, Circuit(1, 1).x(0))), UnsupportedError, "classical control"),
-        (lambda: expectation(Circuit(1, 1).measure(0).when((0,), 1, Circuit(1, 1).x(0)), pauli("Z0")), UnsupportedError, "measures|control"),
+        (
+            lambda: density_matrix(Circuit(1, 1).measure(0).when((0,), 1, Circuit(1, 1).x(0))),
+            UnsupportedError,
+            "classical control",
+        ),
+        (
+            lambda: expectation(Circuit(1, 1).measure(0).when((0,), 1, Circuit(1, 1).x(0)), pauli("Z0")),
+            UnsupportedError,
+            "measures|control",
+        ),
         (lambda: density_matrix(Circuit(20)), InputError, "GiB"),
     ],
 )
