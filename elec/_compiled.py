@@ -45,9 +45,8 @@ def currents(plan: Any, prepared: Any, tables: Any) -> Points:
     if not index:
         none = np.zeros(0, np.int32)
         return Points(none, none, none, jnp.zeros(0), jnp.zeros((tables, 1)))
-    return Points(
-        *(np.concatenate(v).astype(np.int32) for v in (index, component, patch)), jnp.concatenate(value), tables
-    )
+    where, what, whose = (np.concatenate(v).astype(np.int32) for v in (index, component, patch))
+    return Points(where, what, whose, jnp.concatenate(value), tables)
 
 
 def probes(plan: Any):

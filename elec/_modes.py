@@ -194,7 +194,7 @@ class ModeSource:
             start[axis], start[u], size[u] = at, first, last - first
             gain = jnp.broadcast_to(gain_at(k, lat, index, start, size), tuple(size))
             profile = jnp.asarray((factor * field).reshape(lay), dtype) * gain
-            patches.append(Patch(index, tuple(start), profile))
+            patches.append(Patch(index, (start[0], start[1], start[2]), profile))
             tables.append(
                 (jnp.asarray(self.waveform(t), dtype) * jnp.asarray(self.amplitude, dtype)).reshape(-1, 1, 1, 1)
             )

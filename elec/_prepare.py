@@ -298,7 +298,7 @@ def total_field_box(source: PlaneWave, scene: Scene, lat: Lattice) -> list:
     return box
 
 
-def incident_signals(source: PlaneWave, scene: Scene, lat: Lattice) -> tuple[Array, Array]:
+def incident_signals(source: PlaneWave, scene: Scene, lat: Lattice) -> tuple[Any, Any]:
     """Incident E (steps n dt) and Z0 H (steps (n + 1/2) dt, mean of the neighbouring half nodes) where the wave enters its box."""
     a = "xyz".index(source.direction[1])
     lo, hi = total_field_box(source, scene, lat)[a]

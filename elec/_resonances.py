@@ -18,7 +18,7 @@ class Resonances(NamedTuple):
     @property
     def quality(self) -> np.ndarray:
         """Q = -Re f / (2 Im f)."""
-        return -self.frequency.real / (2 * self.frequency.imag)
+        return -np.real(self.frequency) / (2 * np.imag(self.frequency))
 
 
 def resonances(

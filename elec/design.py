@@ -30,7 +30,8 @@ def conic_filter(density: Float[Array, "nx ny"], radius: float) -> Float[Array, 
     density = jnp.asarray(density)
     padded = jnp.pad(density, m, mode="edge")
     nx, ny = density.shape
-    total, weight = 0.0, 0.0
+    total: Any = 0.0
+    weight = 0.0
     for i in range(-m, m + 1):
         for j in range(-m, m + 1):
             w = radius - np.hypot(i, j)
@@ -86,7 +87,7 @@ def feature_size(density, pixel: float, threshold: float = 0.5) -> tuple[float, 
             r = diameter / 2
             c = np.arange(diameter) - (diameter - 1) / 2
             disc = c[:, None] ** 2 + c[None, :] ** 2 <= r * r
-            lost = padded & ~ndimage.binary_opening(padded, disc)
+            lost = padded & ~np.asarray(ndimage.binary_opening(padded, disc), bool)
             # corners of a pixel pattern are lost to every disc; a feature is lost as a whole
             if ndimage.binary_erosion(lost, np.ones((2, 2)))[inner].any():
                 return (diameter - 1) * pixel

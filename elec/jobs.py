@@ -22,7 +22,7 @@ def fdtd(config: FdtdConfig, run: Run) -> Outcome:
     import numpy as np
 
     from sciax.elec import C0, analytic
-    from sciax.elec._demo import cylinder_scene, scattering_figure
+    from sciax.elec.demo import cylinder_scene, scattering_figure
     from sciax.elec._simulation import Simulation
 
     sizes = np.linspace(config.size_from, config.size_to, config.points)
@@ -83,7 +83,7 @@ def design(config: DesignConfig, run: Run) -> Outcome:
     import numpy as np
 
     from sciax.elec import design as tools
-    from sciax.elec._demo import bend_scene, design_figure
+    from sciax.elec.demo import bend_scene, design_figure
     from sciax.elec._simulation import Simulation
 
     n = config.pixels
@@ -142,7 +142,8 @@ def design(config: DesignConfig, run: Run) -> Outcome:
     worst, reflected = float(through.min()), float(back.max())
     run.note(
         f"Black and white design over 3 % of bandwidth: worst transmission {10 * np.log10(worst):.2f} dB, "
-        f"worst reflection {10 * np.log10(reflected):.1f} dB; smallest solid {solid * 1e9:.0f} nm, smallest void {void * 1e9:.0f} nm. "
+        f"worst reflection {10 * np.log10(reflected):.1f} dB; "
+        f"smallest solid {solid * 1e9:.0f} nm, smallest void {void * 1e9:.0f} nm. "
         f"Gradient: {simulation.gradient_reason}."
     )
     return Outcome(

@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy import optimize
@@ -20,7 +21,7 @@ def _powers(c, x):
     return sum((b * x**p for b, p in zip(c[1::2], c[2::2])), c[0])
 
 
-def _formula(number: int, c: list[float], x: np.ndarray) -> np.ndarray:
+def _formula(number: int, c: list[float], x: np.ndarray) -> Any:
     """Index at wavelengths x (um) by the numbered dispersion formulas of the database."""
     if number == 1:
         return np.sqrt(1 + _sellmeier(c, x, True))
@@ -173,9 +174,9 @@ def fit_poles(
     if not 0 < lo < hi:
         raise InputError("band of wavelengths", got=band, expected="0 < low < high (m)")
     w = 2 * np.pi * C0 / np.linspace(lo, hi, samples)
-    eps = index(2 * np.pi * C0 / w) ** 2
-    if np.any(eps.imag < -1e-9):
-        raise InputError(f"{index.name} gains energy in the band", got=float(eps.imag.min()))
+    eps = np.asarray(index(2 * np.pi * C0 / w), complex) ** 2
+    if np.any(np.imag(eps) < -1e-9):
+        raise InputError(f"{index.name} gains energy in the band", got=float(np.imag(eps).min()))
     unit = w.mean()
     x = w / unit
 
@@ -206,6 +207,7 @@ def fit_poles(
             best = (error, found.x)
         if error < 0.2 * tolerance:
             break
+    assert best is not None
     error, p = best
     if error > tolerance:
         raise ConvergenceError(

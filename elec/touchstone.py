@@ -68,8 +68,8 @@ class Network:
         unit = {"s": "1", "z": "ohm", "y": "S"}.get(self.kind, "1")
         return xr.Dataset(
             {
-                f"{self.kind}_re": (dims, self.matrix.real, {"units": unit}),
-                f"{self.kind}_im": (dims, self.matrix.imag, {"units": unit}),
+                f"{self.kind}_re": (dims, np.real(self.matrix), {"units": unit}),
+                f"{self.kind}_im": (dims, np.imag(self.matrix), {"units": unit}),
                 "impedance": ("port_out", self.impedance, {"units": "ohm", "long_name": "reference impedance"}),
             },
             coords={"frequency": ("frequency", self.frequency, {"units": "Hz"}), "port_out": ports, "port_in": ports},

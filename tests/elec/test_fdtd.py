@@ -20,7 +20,7 @@ from sciax.elec import (
     Structure,
     analytic,
 )
-from sciax.elec._demo import cylinder_scene
+from sciax.elec.demo import cylinder_scene
 
 UM = 1e-6
 F = C0 / UM
