@@ -30,12 +30,12 @@ def main():
         f = xr.DataArray(
             rng.standard_normal((20, 10, 121, 240)).astype(dtype), dims=("time", "member", "lat", "lon"), coords=coords
         )
-        mine, a = best(lambda: verify.crps(f, o, fair=False))
+        mine, a = best(lambda f=f, o=o: verify.crps(f, o, fair=False))
         line = f"{np.dtype(dtype).name}: sciax {mine:.0f} ms"
         if importlib.util.find_spec("xskillscore"):
             import xskillscore
 
-            peer, b = best(lambda: xskillscore.crps_ensemble(o, f, member_dim="member", dim=[]))
+            peer, b = best(lambda f=f, o=o: xskillscore.crps_ensemble(o, f, member_dim="member", dim=[]))
             line += f" | xskillscore {peer:.0f} ms, speed-up {peer / mine:.1f}, largest difference {float(abs(a - b).max()):.1e}"
         else:
             line += " | xskillscore is not installed"

@@ -126,20 +126,18 @@ def test_williamson6_converges(x64):
     for truncation, dt in ((42, 600.0), (170, 300.0)):
         grid = gauss_grid(truncation)
         case = williamson6(grid.latitude, grid.longitude)
-        model = ShallowWater(truncation, mean_depth=9500.0)
+        # undamped, the smallest scales of T42 fill up with what cannot cascade further, and the error is 5e-3
+        model = ShallowWater(truncation, mean_depth=9500.0, damping_hours=10.0)
         ends[truncation] = advance(
             model, model.state(case["u"], case["v"], case["h"]), dt, int(10 * DAY / dt)
         ).geopotential
     from sciax.core.ops.sphere import sphere_tables, synthesis
 
-    grid = gauss_grid(42)
-    tables = sphere_tables(grid, 42)
-    coarse = np.asarray(synthesis(ends[42], tables))
     fine_tables = sphere_tables(SphereGrid("gauss", 256, 512), 170)
     fine = np.asarray(synthesis(ends[170], fine_tables))
     full = np.asarray(synthesis(jnp.pad(ends[42], ((0, 128), (0, 128))), fine_tables))
     error = norm(full, fine, fine_tables.grid.weights[:, None])
-    print("Williamson 6 l2(h), T42 against T170, day 10:", error, coarse.shape)
+    print("Williamson 6 l2(h), T42 against T170, day 10:", error)
     assert error < 1e-3
 
 
