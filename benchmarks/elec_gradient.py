@@ -16,10 +16,10 @@ def main() -> None:
     import numpy as np
 
     from sciax.elec import (
+        C0,
         PML,
         Boundaries,
         Box,
-        C0,
         Density,
         Dipole,
         FieldMonitor,

@@ -72,7 +72,7 @@ for _ in range(3):
     t = time.perf_counter()
     for _ in range(8): sim.fields.step()
     best = min(best, time.perf_counter() - t)
-print(1e-6 * n**3 * 8 / best)
+print("RATE", 1e-6 * n**3 * 8 / best)
 """
 
 FDTDX = """
@@ -93,7 +93,7 @@ jax.block_until_ready(f(arr))
 best = 1e9
 for _ in range(3):
     t = time.perf_counter(); jax.block_until_ready(f(arr)); best = min(best, time.perf_counter() - t)
-print(1e-6 * n**3 * cfg.time_steps_total / best)
+print("RATE", 1e-6 * n**3 * cfg.time_steps_total / best)
 """
 
 
@@ -111,6 +111,10 @@ def best_of(call, cells: int, steps: int, repeats: int = 6) -> float:
     call()
     best = min(_timed(call) for _ in range(repeats))
     return 1e-6 * cells * steps / best
+
+
+def _rate(text: str) -> float:
+    return float(next(line for line in text.splitlines() if line.startswith("RATE")).split()[1])
 
 
 def _timed(call) -> float:
@@ -235,14 +239,14 @@ def main() -> None:
     if "--meep" in sys.argv:
         run = subprocess.run(["/usr/bin/python3", "-c", MEEP, str(n)], capture_output=True, text=True)
         if run.returncode == 0:
-            rate["Meep, float64, metallic walls"] = float(run.stdout.split()[-1])
+            rate["Meep, float64, metallic walls"] = _rate(run.stdout)
         else:
             print("Meep: not installed under /usr/bin/python3, skipped")
     if "--fdtdx" in sys.argv:
         python = sys.argv[sys.argv.index("--fdtdx") + 1]
         run = subprocess.run([python, "-c", FDTDX, str(n), "pml"], capture_output=True, text=True)
         if run.returncode == 0:
-            rate["fdtdx, float32, PML"] = float(run.stdout.split()[-1])
+            rate["fdtdx, float32, PML"] = _rate(run.stdout)
         else:
             print("fdtdx: does not run under", python, run.stderr[-300:])
     print(f"{n}^3 cells, float32; XLA compile {compile_time:.2f} s (CPML {compile_absorbing:.2f} s)")

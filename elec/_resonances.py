@@ -66,7 +66,7 @@ def resonances(
     z = z[::step]
     rows = z.size // 2
     hankel = np.lib.stride_tricks.sliding_window_view(z, rows + 1)
-    u, s, vh = np.linalg.svd(hankel, full_matrices=False)
+    _, s, vh = np.linalg.svd(hankel, full_matrices=False)
     keep = max(int(np.sum(s > tolerance * s[0])), 1)
     v = vh[:keep].T  # columns span the signal: rows of the shift-invariant subspace
     poles = np.linalg.eigvals(np.linalg.lstsq(v[:-1], v[1:], rcond=None)[0])

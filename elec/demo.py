@@ -1,5 +1,6 @@
 """Embedded scenes and pictures of the jobs."""
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -137,7 +138,7 @@ def design_figure(result: Any, density, history, pixel: float):
     )
     middle.set(title="|E$_z$|² at 1.55 µm", xlabel="x (µm)", ylabel="y (µm)")
     right.plot([s.iteration for s in history], [s.value for s in history], "o-", ms=3.5)
-    for s, t in zip(history, history[1:]):
+    for s, t in itertools.pairwise(history):
         if t.beta != s.beta:
             right.axvline(s.iteration + 0.5, color="0.8", lw=1)
     right.set(

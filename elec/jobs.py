@@ -22,8 +22,8 @@ def fdtd(config: FdtdConfig, run: Run) -> Outcome:
     import numpy as np
 
     from sciax.elec import C0, analytic
-    from sciax.elec.demo import cylinder_scene, scattering_figure
     from sciax.elec._simulation import Simulation
+    from sciax.elec.demo import cylinder_scene, scattering_figure
 
     sizes = np.linspace(config.size_from, config.size_to, config.points)
     radius = config.radius_um * 1e-6
@@ -83,8 +83,8 @@ def design(config: DesignConfig, run: Run) -> Outcome:
     import numpy as np
 
     from sciax.elec import design as tools
-    from sciax.elec.demo import bend_scene, design_figure
     from sciax.elec._simulation import Simulation
+    from sciax.elec.demo import bend_scene, design_figure
 
     n = config.pixels
     pixel = 1.6e-6 / n

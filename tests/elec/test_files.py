@@ -72,7 +72,7 @@ def test_broken_touchstone(name, text, says, tmp_path):
 def test_wrong_networks(tmp_path):
     with pytest.raises(MissingFileError):
         read_touchstone(tmp_path / "none.s2p")
-    with pytest.raises(InputError, match="ends in .s3p"):
+    with pytest.raises(InputError, match=r"ends in \.s3p"):
         write_touchstone(random_network(3), tmp_path / "a.s2p", version=1)
     with pytest.raises(InputError, match="one reference impedance"):
         write_touchstone(random_network(2, equal=False), tmp_path / "a.s2p", version=1)
