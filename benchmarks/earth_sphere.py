@@ -9,7 +9,6 @@ import importlib.util
 import time
 
 import jax
-
 import jax.numpy as jnp
 import numpy as np
 
@@ -99,7 +98,8 @@ def main():
             line += f" | dinosaur {peer:.3f} ms, error {peer_error:.1e}, first call {peer_compile:.1f} s, ratio {mine / peer:.2f}"
         if have["ducc0"]:
             peer, peer_error, difference = ducc(c, tables, batch)
-            line += f" | ducc0 {peer:.3f} ms, error {peer_error:.1e}, ratio {mine / peer:.2f}, values differ by {difference:.1e} of the largest"
+            line += f" | ducc0 {peer:.3f} ms, error {peer_error:.1e}, ratio {mine / peer:.2f}"
+            line += f", values differ by {difference:.1e} of the largest"
         print(line, flush=True)
 
 
