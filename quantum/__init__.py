@@ -49,3 +49,4 @@ from sciax.quantum._simulate import statevector as statevector
 from sciax.quantum._simulate import unitary as unitary
 from sciax.quantum._vqe import Minimum as Minimum
 from sciax.quantum._vqe import minimise as minimise
+from sciax.quantum._plot import convergence as plot_convergence
