@@ -292,6 +292,7 @@ def runtime() -> types.SimpleNamespace:
         check_attribute=_items.check_attribute,
         update=_items.update,
         list_append=_items.list_append,
+        unused_after=_items.unused_after,
         assert_stmt=_items.assert_stmt,
         mark_raise=_items.mark_raise,
         try_scope=_items.try_scope,

@@ -24,7 +24,10 @@ def call(operator: str, *args: ast.expr) -> ast.Call:
 
 
 def thunk(body: ast.expr) -> ast.Lambda:
-    return ast.Lambda(ast.arguments([], [], None, [], [], None, []), body)
+    """`lambda: body`, called at once by the runtime."""
+    result = ast.Lambda(ast.arguments([], [], None, [], [], None, []), body)
+    result.ag__thunk = True  # type: ignore[attr-defined]
+    return result
 
 
 def assign(target: ast.expr, value: ast.expr) -> ast.Assign:

@@ -128,6 +128,12 @@ def list_append(target: Any, value: Any, name: str) -> Any:
     return target
 
 
+def unused_after(names: tuple[str, ...]) -> None:
+    """Loop variables that are kept for closures only: the loop may well not run."""
+    if STATE.frames:
+        STATE.frames[-1].unused_after.update(names)
+
+
 def assert_stmt(test: Any, message: Any, text: str) -> None:
     """`assert test, message`, checked at run time where the test is traced or the place is."""
     if is_undefined(test):

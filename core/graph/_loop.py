@@ -15,7 +15,7 @@ from sciax.core.graph._iterables import Columns, TracedRange
 from sciax.core.graph._location import user_location
 from sciax.core.graph._no_reverse import no_reverse
 from sciax.core.graph._stage import Staged, stage
-from sciax.core.graph._state import current_trace, region
+from sciax.core.graph._state import STATE, current_trace, region
 from sciax.core.graph._values import (
     Poisoned,
     as_aval,
@@ -153,10 +153,11 @@ class _Carry:
 
     def late(self) -> list[str]:
         """User variables that exist after the loop only if it ran."""
+        unused = STATE.frames[-1].unused_after if STATE.frames else set()
         return [
             n
             for n, gone, t in zip(self.names, self.absent, self.leaves)
-            if gone and not n.startswith(_INTERNAL) and _has_value(t)
+            if gone and n not in unused and not n.startswith(_INTERNAL) and _has_value(t)
         ]
 
 

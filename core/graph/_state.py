@@ -34,6 +34,7 @@ class Frame:
     globals: dict[str, Any]
     regions: int
     where: tuple[str, int]
+    unused_after: set[str] = field(default_factory=set)  # loop variables that only closures in the loop read
 
 
 @dataclass

@@ -13,7 +13,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from sciax.core.graph import _desugar, _rebinding
+from sciax.core.graph import _capture, _desugar, _rebinding
 from sciax.core.graph._errors import GraphError
 
 
@@ -191,6 +191,7 @@ def _build(fn: types.FunctionType) -> tuple[types.CodeType, str, tuple[str, ...]
     node.args.defaults = [ast.Constant(None) for _ in node.args.defaults]
     node.args.kw_defaults = [ast.Constant(None) if d is not None else None for d in node.args.kw_defaults]
     node = _desugar.Desugar(filename, _class_name(fn), set(code.co_freevars)).visit(node)
+    node = _capture.Capture(node).visit(node)
     _rebinding.synchronise(node, filename)
     ast.fix_missing_locations(node)
     _annotate(node, filename, node.name, lines)

@@ -753,6 +753,21 @@ def itertools_static(a):
     return s
 
 
+@program((3.0,))
+def closures_see_the_last_value(x):
+    fs = []
+    for i in range(3):
+        fs.append(lambda v: v * i)
+    return fs[0](x) + fs[1](x)
+
+
+@program((3, 2.0), (0, 2.0), max_steps=5)
+def closure_used_within_the_loop(n, x):
+    for i in range(n):
+        x = x + jax.vmap(lambda v: v * i)(jnp.ones(2) * x).sum()
+    return x
+
+
 @program((A,))
 def dict_items_static(a):
     weights = {"x": 0, "y": 3}
