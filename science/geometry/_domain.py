@@ -80,6 +80,21 @@ class BoxDomain(Domain):
     def extent(self) -> np.ndarray:
         return self.upper - self.lower
 
+    def __sub__(self, other: Any) -> Any:
+        from sciax.science.geometry._shape import as_shape
+
+        return as_shape(self) - other
+
+    def __or__(self, other: Any) -> Any:
+        from sciax.science.geometry._shape import as_shape
+
+        return as_shape(self) | other
+
+    def __and__(self, other: Any) -> Any:
+        from sciax.science.geometry._shape import as_shape
+
+        return as_shape(self) & other
+
     def side(self, name: str) -> tuple[int, int]:
         """(axis, 0 at the lower or 1 at the upper end) of a named side."""
         for axis, pair in enumerate(SIDES[self.dim]):

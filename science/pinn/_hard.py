@@ -95,8 +95,10 @@ def components(condition: Any) -> list[int | None]:
 def parts_of(problem: Problem, condition: Any) -> tuple[str, ...]:
     """Names of the parts a condition holds on, "boundary" and "rest" resolved."""
     domain = problem.domain
+    resolve = getattr(domain, "resolve", tuple)
+    everything = resolve(("boundary",)) if hasattr(domain, "resolve") else tuple(domain.boundaries)
     if condition.on == "boundary":
-        return tuple(domain.boundaries)
+        return everything
     if condition.on == "rest":
         taken: set[str] = set()
         for other in problem.conditions:
@@ -106,12 +108,12 @@ def parts_of(problem: Problem, condition: Any) -> tuple[str, ...]:
                 if callable(other.on):
                     raise UnsupportedError("'rest' beside a function of x", remedy="name the parts")
                 taken |= set(parts_of(problem, other)) if other.on != "rest" else set()
-        return tuple(n for n in domain.boundaries if n not in taken)
+        return tuple(n for n in everything if n not in taken)
     if callable(condition.on):
         raise UnsupportedError(
             "a condition on a part given by a function", got=repr(condition), remedy="name the part, or method='fem'"
         )
-    return (condition.on,) if isinstance(condition.on, str) else tuple(condition.on)
+    return tuple(resolve((condition.on,) if isinstance(condition.on, str) else tuple(condition.on)))
 
 
 def periodic_axes(problem: Problem) -> tuple[int, ...]:

@@ -316,7 +316,8 @@ class System:
             for c in problem.of_kind(Dirichlet, Neumann, Robin):
                 if c.field.name == field.name:
                     covered |= set(parts_of(problem, c))
-            missing = [n for n in problem.domain.boundaries if n not in covered]
+            every = getattr(problem.domain, "resolve", lambda _: problem.domain.boundaries)("boundary")
+            missing = [n for n in every if n not in covered]
             if missing:
                 raise InputError(
                     f"no condition on {field!r} along {', '.join(missing)}",
