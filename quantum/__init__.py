@@ -49,4 +49,10 @@ from sciax.quantum._simulate import statevector as statevector
 from sciax.quantum._simulate import unitary as unitary
 from sciax.quantum._vqe import Minimum as Minimum
 from sciax.quantum._vqe import minimise as minimise
-from sciax.quantum._plot import convergence as plot_convergence
+
+
+def plot_convergence(history, hf: float, exact: float, title: str):
+    """Energy and error against iteration, as a matplotlib Figure."""
+    from sciax.quantum._plot import convergence  # matplotlib is loaded when the first picture is made
+
+    return convergence(history, hf, exact, title)

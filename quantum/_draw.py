@@ -131,8 +131,9 @@ def text(circuit: Circuit) -> str:
 
 def draw(circuit: Circuit) -> Any:
     """The circuit as a matplotlib Figure."""
-    from matplotlib.figure import Figure
     from matplotlib.patches import Circle, FancyBboxPatch
+
+    from sciax.quantum._plot import Picture
 
     n, columns = max(circuit.num_qubits, 1), _columns(circuit)
     labels = [[_label(g, circuit.values) for g in column] for column in columns]
@@ -142,7 +143,7 @@ def draw(circuit: Circuit) -> Any:
         widths.append(max([0.8, *(0.15 * size + 0.6 for size in boxes)]))
     centres = np.cumsum(widths) - np.array(widths) / 2 if widths else np.zeros(0)
     total = float(sum(widths)) + 1
-    figure = Figure(figsize=(max(2.0, 0.62 * total), 0.62 * n + 0.3), layout="constrained")
+    figure = Picture(figsize=(max(2.0, 0.62 * total), 0.62 * n + 0.3), layout="constrained")
     axes = figure.subplots()
     ink, fill = "#1d2b3a", "#dbe8f5"
     for q in range(n):

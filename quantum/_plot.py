@@ -1,17 +1,26 @@
 """Pictures."""
 
+import io
 from collections.abc import Sequence
 
 import numpy as np
+from matplotlib.figure import Figure
 
 CHEMICAL_ACCURACY = 1.594e-3  # 1 kcal/mol in Hartree
 
 
+class Picture(Figure):
+    """A figure that a notebook shows without pyplot."""
+
+    def _repr_png_(self) -> bytes:
+        buffer = io.BytesIO()
+        self.savefig(buffer, format="png", dpi=110)
+        return buffer.getvalue()
+
+
 def convergence(history: Sequence[float], hf: float, exact: float, title: str):
     """Energy and error against iteration, as a matplotlib Figure."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(9, 3.6), layout="constrained")
+    figure = Picture(figsize=(9, 3.6), layout="constrained")
     left, right = figure.subplots(1, 2)
     energies = np.array([hf, *history])
     steps = np.arange(len(energies))

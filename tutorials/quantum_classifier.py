@@ -125,7 +125,7 @@ filled = right.contourf(grid_x, grid_y, surface, levels=np.linspace(0, 1, 11), c
 right.scatter(*test_x[test_y == 0].T, s=9, color="#1d3f72", label="class 0")
 right.scatter(*test_x[test_y == 1].T, s=9, color="#8c1c1c", label="class 1")
 right.set(xlabel="$x_1$", ylabel="$x_2$", title=f"test set, {100 * accuracy:.1f} % right")
-right.legend(frameon=False, loc="lower left")
+right.legend(loc="lower left")
 figure.colorbar(filled, ax=right, label="probability of class 1")
 plt.show()
 
