@@ -119,3 +119,268 @@ def _md_figures(run: Run, config: MdConfig, result, rdf, n: int) -> None:
     axes.plot(time, (result.conserved - result.conserved[0]) / n)
     axes.set(xlabel="time (τ)", ylabel="change of energy (ε/atom)", title="Energy conservation")
     run.figure(fig, "energy", "Conserved energy per atom relative to the first step")
+
+
+class TrainConfig(JobConfig):
+    """A machine-learned potential. Without `data`, copper with ASE's effective-medium potential as the teacher."""
+
+    data: str = Field("", description="extended XYZ file with energies and forces; empty: embedded copper data")
+    test: str = Field("", description="held-out extended XYZ file; empty: every fifth structure of data")
+    isolated: str = Field(
+        "", description="extended XYZ file of single atoms for the reference energies; empty: least squares"
+    )
+    energy_key: str = Field("energy", description="header entry of the total energy, eV")
+    forces_key: str = Field("forces", description="per-atom column of the forces, eV/Å")
+    stress_key: str = Field("", description="header entry of the stress, nine numbers, eV/Å³; empty: not used")
+    architecture: Literal["mace", "nequip", "painn", "schnet"] = Field("painn", description="network")
+    cutoff: float = Field(4.5, gt=0, description="Å")
+    channels: int = Field(24, gt=0, description="width of the network")
+    epochs: int = Field(120, gt=0, description="passes over the training set")
+    batch: int = Field(8, gt=0, description="structures in a batch")
+    learning_rate: float = Field(1e-2, gt=0, description="at the start")
+    max_seconds: float = Field(40.0, gt=0, description="training stops after so long")
+
+
+@job("chem.train", TrainConfig, summary="Train a potential on energies and forces", x64=False)
+def train(config: TrainConfig, run: Run) -> Outcome:
+    import jax
+    import numpy as np
+
+    from sciax.chem import training
+    from sciax.chem.potentials import predict, save_potential
+    from sciax.datasets.atoms import read_extxyz
+
+    keys = {"energy": config.energy_key, "forces": config.forces_key, "stress": config.stress_key or None}
+    if config.data:
+        run.input(config.data)
+        data = read_extxyz(config.data, **keys)
+    else:
+        data = _emt_copper(run.seed)
+    if config.test:
+        run.input(config.test)
+        train_set, test_set = data, read_extxyz(config.test, **keys)
+    else:
+        test_set = data[::5]
+        train_set = [s for k, s in enumerate(data) if k % 5]
+    isolated = read_extxyz(config.isolated, energy=config.energy_key, forces=None) if config.isolated else []
+    stress = 1.0 if all(s.stress is not None for s in train_set) else 0.0
+    potential = training.start_potential(
+        config.architecture,
+        train_set,
+        cutoff=config.cutoff,
+        e0=training.reference_energies(train_set, isolated),
+        key=jax.random.key(run.seed),
+        channels=config.channels,
+        layers=2,
+    )
+    before = training.errors(potential, test_set)
+    settings = training.FitConfig(
+        epochs=config.epochs,
+        batch=config.batch,
+        learning_rate=config.learning_rate,
+        stress_weight=stress,
+        max_seconds=config.max_seconds,
+        seed=run.seed,
+    )
+    with run.progress("training", total=config.epochs) as bar:
+
+        def report(entry):
+            run.metric(**entry)
+            bar.advance()
+
+        result = training.fit(potential, train_set, config=settings, report=report)
+    after = training.errors(result.potential, test_set)
+    path = save_potential(run.outputs / "potential.sciax", result.potential)
+    run.file(path, "The trained potential: sciax.chem.potentials.load_potential")
+    run.note(
+        f"{len(train_set)} training and {len(test_set)} held-out structures, {len(result.history)} epochs in "
+        f"{result.seconds:.0f} s. Held-out errors: energy {after.energy_mae:.2f} meV/atom, forces {after.force_mae:.1f} meV/Å "
+        f"(untrained: {before.force_mae:.0f})."
+    )
+    _train_figure(run, result, predict(result.potential, test_set), test_set)
+    if config.data:
+        return Outcome("held-out force MAE (meV/Å)", after.force_mae)
+    size = float(1e3 * np.mean(np.abs(np.concatenate([s.forces for s in test_set if s.forces is not None]))))
+    return Outcome(
+        "held-out force error / mean force",
+        after.force_mae / size,
+        0.0,
+        source="ASE effective-medium potential",
+        tolerance=0.15,
+    )
+
+
+def _emt_copper(seed: int, count: int = 80):
+    """Strained and rattled four-atom copper cells with ASE's EMT energies, forces and stresses."""
+    import numpy as np
+
+    from sciax.core.errors import optional_import
+    from sciax.datasets.atoms import from_ase
+
+    emt = optional_import("ase.calculators.emt", "chem").EMT
+    bulk = optional_import("ase.build", "chem").bulk
+    rng = np.random.default_rng(seed)
+    out = []
+    for _ in range(count):
+        atoms = bulk("Cu", cubic=True)
+        atoms.set_cell(atoms.cell.array @ (np.eye(3) + rng.normal(size=(3, 3)) * 0.02), scale_atoms=True)
+        atoms.positions += rng.normal(size=(4, 3)) * 0.12
+        atoms.calc = emt()
+        out.append(from_ase(atoms, with_results=True))
+    return out
+
+
+def _train_figure(run: Run, result, predictions, test_set) -> None:
+    import numpy as np
+    from matplotlib.figure import Figure
+
+    fig = Figure(figsize=(9, 3.6), layout="constrained")
+    left, right = fig.subplots(1, 2)
+    left.semilogy([h["epoch"] for h in result.history], [h["loss"] for h in result.history])
+    left.set(xlabel="epoch", ylabel="loss", title="Training")
+    true = np.concatenate([s.forces.ravel() for s in test_set])
+    guess = np.concatenate([p.forces.ravel() for p in predictions])
+    span = [true.min(), true.max()]
+    right.plot(span, span, color="0.6", lw=1)
+    right.plot(true, guess, ".", ms=3)
+    right.set(xlabel="reference force (eV/Å)", ylabel="predicted force (eV/Å)", title="Held-out structures")
+    run.figure(fig, "training", "Loss over the epochs, and forces on structures that were not trained on")
+
+
+class PropertyJobConfig(JobConfig):
+    """Property prediction from SMILES. Without `data`, activities of a ChEMBL series (CHEMBL2321810) that RDKit ships."""
+
+    data: str = Field("", description="CSV file; empty: the embedded series")
+    smiles_column: str = Field("smiles", description="column of the SMILES")
+    target_column: str = Field("", description="column of the property; needed with data")
+    skip_bad_rows: bool = Field(
+        False, description="leave rows out that cannot be read (they are listed) instead of stopping"
+    )
+    split: Literal["random", "murcko"] = Field("random", description="how the held-out part is chosen")
+    rows: int = Field(
+        360, ge=20, description="at most so many molecules, chosen at random; the default keeps the job short"
+    )
+    members: int = Field(2, gt=0, description="networks of the ensemble")
+    epochs: int = Field(30, gt=0, description="passes over the training set")
+    hidden: int = Field(64, gt=0, description="width of the network")
+
+
+@job("chem.property", PropertyJobConfig, summary="Property prediction from SMILES, beside a baseline", x64=False)
+def property_(config: PropertyJobConfig, run: Run) -> Outcome:
+    import numpy as np
+    import xarray as xr
+
+    from sciax.chem.molecules import (
+        PropertyConfig,
+        descriptors,
+        fit_properties,
+        murcko_split,
+        parse_smiles,
+        random_split,
+    )
+
+    smiles, target, name = _property_rows(config, run)
+    chosen = np.sort(np.random.default_rng(run.seed).permutation(len(smiles))[: config.rows])
+    smiles, target = [smiles[k] for k in chosen], target[chosen]
+    found = parse_smiles(smiles, on_error="skip" if config.skip_bad_rows else "raise")
+    for row, text, why in found.failures:
+        run.note(f"row {chosen[row]} left out: {text!r}: {why}")
+    mols, y = found.mols, target[found.rows]
+    parts = (random_split if config.split == "random" else murcko_split)(
+        mols, seed=run.seed if config.split == "random" else None
+    )
+    train, valid, test = ([mols[k] for k in p] for p in parts)
+    settings = PropertyConfig(hidden=config.hidden, members=config.members, epochs=config.epochs, seed=run.seed)
+    with run.progress("training", total=config.members * max(1, -(-config.epochs // 5))) as bar:
+
+        def report(entry):
+            run.metric(**entry)
+            bar.advance()
+
+        model = fit_properties(train, y[parts[0]], (valid, y[parts[1]]), settings, report=report)
+    mean, sigma = (a[:, 0] for a in model.predict(test))
+    truth = y[parts[2]]
+    rmse = float(np.sqrt(np.mean((mean - truth) ** 2)))
+    trivial = float(np.sqrt(np.mean((truth - y[parts[0]].mean()) ** 2)))
+    covered = float(np.mean(np.abs(mean - truth) < 1.645 * sigma))
+    rows = {"D-MPNN with descriptors, ensemble": rmse, "mean of the training set": trivial}
+    baseline = _boosted_trees(descriptors, train + valid, np.concatenate([y[parts[0]], y[parts[1]]]), test, run.seed)
+    if baseline is None:
+        run.note("scikit-learn is not installed: the baseline of boosted trees was left out (pip install scikit-learn)")
+    else:
+        rows["descriptors + gradient boosting"] = float(np.sqrt(np.mean((baseline - truth) ** 2)))
+    run.note("; ".join(f"{k}: RMSE {v:.3f}" for k, v in rows.items()))
+    run.note(f"90 % intervals cover {covered:.0%} of {len(test)} held-out molecules")
+    table = xr.Dataset(
+        {"measured": ("molecule", truth), "predicted": ("molecule", mean), "uncertainty": ("molecule", sigma)},
+        coords={"smiles": ("molecule", np.array([smiles[found.rows[k]] for k in parts[2]], object))},
+    )
+    run.dataset(table, "predictions", f"{name}: held-out molecules")
+    _property_figure(run, truth, mean, sigma, name, rows)
+    # the mean of the training set is what a model must beat; the baseline's number is in the notes
+    return Outcome(
+        f"held-out RMSE of {name}", rmse, trivial, rmse / trivial, source="predicting the mean", tolerance=1.0
+    )
+
+
+def _property_rows(config: PropertyJobConfig, run: Run):
+    import csv
+
+    import numpy as np
+
+    from sciax.core.errors import ConfigError, FileFormatError, did_you_mean, optional_import
+
+    if not config.data:
+        from pathlib import Path
+
+        folder = Path(optional_import("rdkit.RDConfig", "chem").RDContribDir) / "FreeWilson" / "data"
+        lines = [line.split() for line in (folder / "CHEMBL2321810.smi").read_text().splitlines()]
+        with open(folder / "CHEMBL2321810_act.csv", newline="") as handle:
+            activity = {row["Name"]: float(row["Act"]) for row in csv.DictReader(handle)}
+        pairs = [(w[0], activity[w[1]]) for w in lines if len(w) > 1 and w[1] in activity]
+        return [s for s, _ in pairs], np.array([a for _, a in pairs]), "activity (-log10 M)"
+    run.input(config.data)
+    if not config.target_column:
+        raise ConfigError("data without the name of its target column", remedy="--set target_column=NAME")
+    with open(config.data, newline="") as handle:
+        rows = list(csv.DictReader(handle))
+    for column in (config.smiles_column, config.target_column):
+        if not rows or column not in rows[0]:
+            raise FileFormatError(
+                f"{config.data} has no column {column!r}", remedy=did_you_mean(column, rows[0] if rows else [])
+            )
+    try:
+        values = np.array([float(r[config.target_column]) for r in rows])
+    except ValueError as error:
+        raise FileFormatError(
+            f"{config.data}: column {config.target_column!r} is not numeric", got=str(error)
+        ) from None
+    return [r[config.smiles_column] for r in rows], values, config.target_column
+
+
+def _boosted_trees(descriptors, mols, y, test, seed: int):
+    """The baseline to beat: all RDKit descriptors and histogram gradient boosting; None where scikit-learn is absent."""
+    try:
+        from sklearn.ensemble import HistGradientBoostingRegressor
+    except ImportError:
+        return None
+    model = HistGradientBoostingRegressor(max_iter=300, learning_rate=0.05, random_state=seed)
+    return model.fit(descriptors(mols)[0], y).predict(descriptors(test)[0])
+
+
+def _property_figure(run: Run, truth, mean, sigma, name: str, rows) -> None:
+    from matplotlib.figure import Figure
+
+    fig = Figure(figsize=(9, 3.8), layout="constrained")
+    left, right = fig.subplots(1, 2, width_ratios=[1, 1])
+    span = [min(truth.min(), mean.min()), max(truth.max(), mean.max())]
+    left.plot(span, span, color="0.6", lw=1)
+    left.errorbar(truth, mean, sigma, fmt="o", ms=3, lw=0.7, color="tab:blue", ecolor="0.75")
+    left.set(xlabel=f"measured {name}", ylabel="predicted", title="Held-out molecules")
+    right.barh(range(len(rows)), list(rows.values()), color=["tab:blue", "0.8", "0.6"][: len(rows)])
+    right.set_yticks(
+        range(len(rows)), [k.replace(" with ", "\nwith ").replace(" + ", "\n+ ").replace(" of ", "\nof ") for k in rows]
+    )
+    right.invert_yaxis()
+    right.set(xlabel="RMSE", title="Beside the baselines")
+    run.figure(fig, "predictions", "Predictions with their uncertainty, and the error beside what is simple")
