@@ -63,9 +63,9 @@ def triangulate(shape: Any, size: float) -> Mesh:
         [np.stack([np.arange(low[0] + (j % 2 + 0.5) * size / 2, high[0], size), np.full(1, y).repeat(
             len(np.arange(low[0] + (j % 2 + 0.5) * size / 2, high[0], size)))], 1) for j, y in enumerate(ys)]
     )  # fmt: skip
-    from scipy.spatial import Delaunay, cKDTree
+    from scipy.spatial import Delaunay, KDTree
 
-    near = cKDTree(fixed).query(lattice)[0]
+    near = KDTree(fixed).query(lattice)[0]
     free = lattice[shape.contains(lattice) & (near > 0.65 * size) & (shape.distance(lattice) < -0.45 * size)]
     for sweep in range(6):
         every = np.concatenate([fixed, free])
@@ -94,10 +94,10 @@ def triangulate(shape: Any, size: float) -> Mesh:
 
 
 def _merge(points: np.ndarray, cell: np.ndarray, radius: float) -> np.ndarray:
-    from scipy.spatial import cKDTree
+    from scipy.spatial import KDTree
 
     keep = np.ones(len(points), bool)
-    for i, j in sorted(cKDTree(points).query_pairs(radius)):
+    for i, j in sorted(KDTree(points).query_pairs(radius)):
         if keep[i]:
             keep[j] = False
     return points[keep]
@@ -116,7 +116,7 @@ def _inside(shape: Any, points: np.ndarray, cells: np.ndarray, size: float) -> n
 
 def _parts(shape: Any, mesh: Mesh, pieces: Any, size: float) -> dict[str, np.ndarray]:
     """Facet groups: an exterior edge belongs to the part that both of its ends lie on."""
-    from scipy.spatial import cKDTree
+    from scipy.spatial import KDTree
 
     exterior = np.asarray(mesh.exterior)
     ends = mesh.points[mesh.facets[exterior]]
@@ -126,7 +126,7 @@ def _parts(shape: Any, mesh: Mesh, pieces: Any, size: float) -> dict[str, np.nda
         on = np.zeros(len(exterior), bool)
         for other, p in pieces:
             if other == name:
-                gap, at = cKDTree(p).query(ends)
+                gap, at = KDTree(p).query(ends)
                 step = np.abs(at[:, 0] - at[:, 1])
                 closed = np.linalg.norm(p[0] - p[-1]) < 1e-9 * size
                 neighbours = (step == 1) | (closed & (step >= len(p) - 2))

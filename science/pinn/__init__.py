@@ -6,6 +6,7 @@ from sciax.science.pinn._jets import Jet as Jet
 from sciax.science.pinn._jets import jet_of as jet_of
 from sciax.science.pinn._lifts import heat_flow as heat_flow
 from sciax.science.pinn._method import Pinn as Pinn
+from sciax.science.pinn._observations import Observations as Observations
 from sciax.science.pinn._solution import PinnSolution as PinnSolution
 from sciax.science.pinn._strong import Strong as Strong
 from sciax.science.pinn._system import NetworkOptions as NetworkOptions

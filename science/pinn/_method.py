@@ -47,7 +47,7 @@ class Pinn(Method):
         lift: Callable[..., Any] | None = None,
         features: tuple[Callable[..., Any], ...] = (),
         unknowns: dict[str, Any] | None = None,
-        observations: tuple[Any, ...] = (),
+        observations: Any = (),
         points: int = 2500,
         adam: int = 1000,
         learning_rate: float = 5e-3,
@@ -69,6 +69,7 @@ class Pinn(Method):
             lift: function of x or (x, t) with the boundary and initial values, instead of the automatic one.
             features: further inputs of the network, functions of x or (x, t).
             unknowns: parameter name -> first guess, of parameters to be found from `observations`.
+            observations: one `Observations`, or several.
             points, adam, learning_rate, iterations, renew, target, seconds, weights: see `TrainOptions`.
             watch: called as watch(model, iterations, loss) after each round.
         """
@@ -80,7 +81,7 @@ class Pinn(Method):
             "lift": lift,
             "features": tuple(features),
             "unknowns": dict(unknowns or {}),
-            "observations": tuple(observations),
+            "observations": tuple(observations) if isinstance(observations, tuple | list) else (observations,),
         }
         self.seed, self.watch = seed, watch
 

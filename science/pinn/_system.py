@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
-from sciax.core.errors import InputError, UnsupportedError
+from sciax.core.errors import InputError, UnsupportedError, did_you_mean
 from sciax.science.geometry import BoxDomain
 from sciax.science.geometry._sampling import sample_boundary, sample_interior, unit_points
 from sciax.science.pde import Dirichlet, Expr, Field, Initial, Neumann, Problem, Robin, weak_form
@@ -120,6 +120,7 @@ class System:
         self.frame: Frame = frame_of(problem, timed, time)
         self.dtype = jnp.result_type(float)
         self.notes: list[str] = []
+        self._check_unknowns(unknowns, observations)
         self.unknowns = {name: jnp.asarray(v, self.dtype) for name, v in unknowns.items()}
         self.values = {name: problem.value(name) for name in problem.parameters if name not in unknowns}
         self._periodic = periodic_axes(problem)
@@ -155,6 +156,19 @@ class System:
         self._prepare = {
             indices: jax.jit(lambda z, i=indices: self._jets(z, i)) for indices in {t.indices for t in self.terms}
         }
+
+    def _check_unknowns(self, unknowns: dict[str, Any], observations: tuple[Any, ...]) -> None:
+        for name, guess in unknowns.items():
+            if name not in self.problem.parameters:
+                raise InputError(
+                    f"the problem has no parameter {name!r}", remedy=did_you_mean(name, self.problem.parameters)
+                )
+            if not np.isfinite(np.asarray(guess, float)).all():
+                raise InputError(f"the first guess of {name!r} is not finite", got=guess)
+        if unknowns and not observations:
+            raise InputError(
+                f"nothing determines {', '.join(unknowns)}", remedy="observations=(Observations(u, points, values),)"
+            )
 
     # -- the ansatz ------------------------------------------------------------------------------------------------------
 
@@ -370,7 +384,8 @@ class System:
         n = None if normals is None else jnp.asarray(normals, self.dtype)
         target = None if term.target is None else jnp.asarray(term.target, self.dtype)
         w = jnp.ones(z.shape[1], self.dtype) if weights is None else jnp.asarray(weights, self.dtype)
-        return Prepared(z, *self._prepare[term.indices](z), n, target, w)
+        features, lift, mask = self._prepare[term.indices](z)
+        return Prepared(z, features, lift, mask, n, target, w)
 
     # -- evaluation ------------------------------------------------------------------------------------------------------
 

@@ -26,7 +26,7 @@ from sciax.science import (
     laplace,
     solve,
 )
-from sciax.science.pinn import NetworkOptions, Strong, System, jet_of
+from sciax.science.pinn import NetworkOptions, Observations, Strong, System, jet_of
 from sciax.science.pinn._jets import closed, laplacian_index
 from sciax.science.pinn.networks import NETWORKS, build
 
@@ -224,3 +224,22 @@ def test_single_precision_is_refused():
     u = Field("u")
     with x64(False), pytest.raises(PrecisionError, match="float64"):
         solve(Problem(Interval(), -laplace(u) == 1.0, Dirichlet(u, 0.0)), method="pinn", adam=0)
+
+
+def test_unknown_parameter_from_observations():
+    """dt(u) = k u_xx with u = exp(-k pi^2 t) sin(pi x): the decay at a few places gives k."""
+    u, k = Field("u"), Parameter("k")
+    problem = Problem(
+        Interval(), dt(u) - k * laplace(u) == 0.0, Dirichlet(u, 0.0), Initial(u, lambda x: jnp.sin(jnp.pi * x[0]))
+    )
+    at = np.random.default_rng(0).uniform(0.1, 0.9, (12, 2))
+    seen = Observations(u, at, np.exp(-0.2 * np.pi**2 * at[:, 1]) * np.sin(np.pi * at[:, 0]))
+    options = {"method": "pinn", "time": (0, 1), "width": 8, "depth": 2, "points": 200}
+    s = solve(problem, unknowns={"k": 1.0}, observations=seen, adam=100, iterations=400, renew=200, **options)
+    assert float(s.unknowns["k"]) == pytest.approx(0.2, rel=2e-3)
+    with pytest.raises(InputError, match="nothing determines k"):
+        solve(problem, unknowns={"k": 1.0}, **options)
+    with pytest.raises(InputError, match="no parameter 'q'"):
+        solve(problem, unknowns={"q": 1.0}, observations=seen, **options)
+    with pytest.raises(InputError, match="outside the domain"):
+        solve(problem, unknowns={"k": 1.0}, observations=Observations(u, [[0.5, 2.0]], [1.0]), **options)
