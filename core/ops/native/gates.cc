@@ -5,6 +5,7 @@
 
 #include <Python.h>
 
+#include <algorithm>
 #include <complex>
 #include <cstdint>
 #include <cstdlib>

@@ -62,24 +62,27 @@ enum Kind { GENERAL, REALS, ROTX, SWAPS };  // ROTX: A real, B imaginary; SWAPS:
 
 struct alignas(64) Op {
   vec A[2][2][2], B[2][2][2];  // [side][parity of the vector index][re, im]
-  ivec shuffle, exchange, mask;  // partner lane; the same where the condition holds; all ones where it holds (side 0)
+  ivec shuffle, exchange;  // partner lane; the same where the condition holds
+  ivec inside[2], odd;  // lanes as masks: where the condition holds, by side; where i & z is odd
   int64_t x, F, V, z, count;  // on vector indices: flips, fixed bits and their values, parity mask, iterations
   int64_t em, ev, ez;  // on the block's base index: condition and parity mask
   int64_t number;
-  int xl, kind, pk, pfix;
+  int xl, kind, pk, pfix, flip;
   unsigned lanes[2], lane_parity;  // bit sets over lanes
-  bool varying, active, real_only, diagonal;
+  bool varying, active, real_only, diagonal, exchangeable;
 };
 
 INLINE int par(int64_t v) { return __builtin_popcountll((unsigned long long)v) & 1; }
 
-static void build(Op& g, const int64_t* r, const cplx* c, int64_t number, const Block& b, bool dagger) {
+// What follows from the masks alone.
+static void shape(Op& g, const int64_t* r, int64_t number, const Block& b) {
   const int64_t inside = b.localmask();
   const int64_t x = b.compress(r[0]), z = b.compress(r[1]), cm = b.compress(r[2]), cv = b.compress(r[3]);
   const int lanes = W - 1;
   g.number = number;
   g.active = r[4] & 1;
   g.real_only = r[4] >> 1 & 1;
+  g.flip = par(r[0] & r[1]);
   g.em = r[2] & ~inside, g.ev = r[3] & ~inside, g.ez = r[1] & ~inside;
   g.x = x >> LW, g.xl = (int)(x & lanes), g.z = z >> LW;
   g.diagonal = x == 0;
@@ -95,45 +98,42 @@ static void build(Op& g, const int64_t* r, const cplx* c, int64_t number, const 
   g.pfix = par(g.V & g.z);
   const int cml = (int)(cm & lanes), cvl = (int)(cv & lanes), alt = cvl ^ (g.xl & cml), zl = (int)(z & lanes);
   g.lanes[0] = g.lanes[1] = g.lane_parity = 0;
-  cplx a[2] = {c[0], c[1]}, bb[2] = {c[2], c[3]};
-  if (g.diagonal) {
-    for (int s = 0; s < 2; s++) a[s] += bb[s], bb[s] = 0;
-  }
-  if (dagger) {
-    const int flip = par(r[0] & r[1]);
-    const cplx b0 = std::conj(bb[flip]), b1 = std::conj(bb[1 - flip]);
-    a[0] = std::conj(a[0]), a[1] = std::conj(a[1]), bb[0] = b0, bb[1] = b1;
-  }
-  const bool a_real = a[0].imag() == 0 && a[1].imag() == 0, b_real = bb[0].imag() == 0 && bb[1].imag() == 0;
-  const bool b_imag = bb[0].real() == 0 && bb[1].real() == 0;
-  const REAL one = 1;
-  g.kind = GENERAL;
-  if (a_real && b_real) g.kind = REALS;
-  else if (a_real && b_imag) g.kind = ROTX;
   for (int l = 0; l < W; l++) {
-    g.shuffle[l] = l ^ g.xl;
     const int f = l & cml;
     const bool in0 = sided ? f == cvl : (f == cvl || f == alt), in1 = sided ? f == alt : in0;
     g.lanes[0] |= unsigned(in0) << l, g.lanes[1] |= unsigned(in1) << l;
     g.lane_parity |= unsigned(par(l & zl)) << l;
-  }
-  for (int l = 0; l < W; l++) {
-    const bool in = g.lanes[0] >> l & 1;
-    g.exchange[l] = in ? l ^ g.xl : l, g.mask[l] = in ? -1 : 0;
+    g.shuffle[l] = l ^ g.xl, g.exchange[l] = in0 ? l ^ g.xl : l;
+    g.inside[0][l] = in0 ? -1 : 0, g.inside[1][l] = in1 ? -1 : 0, g.odd[l] = par(l & zl) ? -1 : 0;
   }
   // An exchange of vectors that also moves lanes, or whose sides have different conditions, is left to the general code.
-  const bool plain = g.x == 0 || (!g.xl && g.lanes[0] == g.lanes[1]);
-  if (plain && !g.diagonal && a[0] == cplx(0) && a[1] == cplx(0) && bb[0] == cplx(one) && bb[1] == cplx(one)) g.kind = SWAPS;
-  for (int side = 0; side < (g.x ? 2 : 1); side++)
-    for (int p = 0; p < 2; p++)
-      for (int l = 0; l < W; l++) {
-        const int s = p ^ (g.lane_parity >> l & 1);
-        const bool in = g.lanes[side] >> l & 1;
-        g.A[side][p][0][l] = in ? a[s].real() : one;
-        g.A[side][p][1][l] = in ? a[s].imag() : 0;
-        g.B[side][p][0][l] = in ? bb[s].real() : 0;
-        g.B[side][p][1][l] = in ? bb[s].imag() : 0;
-      }
+  g.exchangeable = !g.diagonal && (g.x == 0 || (!g.xl && g.lanes[0] == g.lanes[1]));
+}
+
+// The coefficients' tables, and what kind of gate they make.
+static void fill(Op& g, const cplx* c, bool dagger) {
+  cplx a[2] = {c[0], c[1]}, b[2] = {c[2], c[3]};
+  if (g.diagonal)
+    for (int s = 0; s < 2; s++) a[s] += b[s], b[s] = 0;
+  if (dagger) {
+    const cplx b0 = std::conj(b[g.flip]), b1 = std::conj(b[1 - g.flip]);
+    a[0] = std::conj(a[0]), a[1] = std::conj(a[1]), b[0] = b0, b[1] = b1;
+  }
+  const bool a_real = a[0].imag() == 0 && a[1].imag() == 0, b_real = b[0].imag() == 0 && b[1].imag() == 0;
+  const bool b_imag = b[0].real() == 0 && b[1].real() == 0;
+  g.kind = a_real && b_real ? REALS : a_real && b_imag ? ROTX : GENERAL;
+  const cplx zero(0), one(1);
+  if (g.exchangeable && a[0] == zero && a[1] == zero && b[0] == one && b[1] == one) g.kind = SWAPS;
+  const vec none = {}, ones = none + REAL(1);
+  for (int p = 0; p < 2; p++) {
+    const cplx ae = a[p], ao = a[1 - p], be = b[p], bo = b[1 - p];
+    const vec ar = g.odd ? none + ao.real() : none + ae.real(), ai = g.odd ? none + ao.imag() : none + ae.imag();
+    const vec br = g.odd ? none + bo.real() : none + be.real(), bi = g.odd ? none + bo.imag() : none + be.imag();
+    for (int side = 0; side < (g.x ? 2 : 1); side++) {
+      g.A[side][p][0] = g.inside[side] ? ar : ones, g.A[side][p][1] = g.inside[side] ? ai : none;
+      g.B[side][p][0] = g.inside[side] ? br : none, g.B[side][p][1] = g.inside[side] ? bi : none;
+    }
+  }
 }
 
 INLINE vec turn(vec v, const Op& g, bool xl) { return xl ? __builtin_shuffle(v, g.shuffle) : v; }
@@ -168,7 +168,7 @@ INLINE void pairs(const Op& g, vec* R, vec* I, const Range r, int pe, const bool
     const int64_t k = j ^ g.x;
     const vec xr = R[j], xi = I[j], yr = R[k], yi = I[k];
     if (kind == SWAPS) {
-      R[j] = g.mask ? yr : xr, I[j] = g.mask ? yi : xi, R[k] = g.mask ? xr : yr, I[k] = g.mask ? xi : yi;
+      R[j] = g.inside[0] ? yr : xr, I[j] = g.inside[0] ? yi : xi, R[k] = g.inside[0] ? xr : yr, I[k] = g.inside[0] ? xi : yi;
     } else if (varying) {
       const int p = pe ^ par(j & g.z), q = p ^ g.pk;
       mix(R[j], I[j], g.A[0][p], g.B[0][p], xr, xi, turn(yr, g, xl), turn(yi, g, xl), kind);
@@ -415,16 +415,37 @@ struct Scratch {
 
 // -- whole programs ------------------------------------------------------------------------------------------------------------
 
+// The passes of a program with their gates, shaped once and filled with coefficients for each state.
+struct Plan {
+  std::vector<Block> blocks;
+  std::vector<std::vector<Op, Aligned<Op>>> ops;
+
+  Plan(int n, const int64_t* rows, const int64_t* sched, bool backwards) {
+    const int64_t passes = sched[0];
+    const int64_t* d = sched + 1;
+    for (int64_t p = 0; p < passes; p++) {
+      blocks.emplace_back(d, n);
+      const int64_t* list = d + 1 + blocks.back().nb;
+      const int64_t gates = *list++;
+      ops.emplace_back(gates);
+      for (int64_t k = 0; k < gates; k++) {
+        const int64_t g = list[backwards ? gates - 1 - k : k];
+        shape(ops.back()[k], rows + 5 * g, g, blocks.back());
+      }
+      d = list + gates;
+    }
+  }
+  void load(const cplx* coef, bool dagger) {
+    for (auto& list : ops)
+      for (Op& g : list) fill(g, coef + 4 * g.number, dagger);
+  }
+};
+
 // One state: from `in` (or |0...0> when null) to `out`.
-static void run_one(const cplx* in, cplx* out, const cplx* coef, int n, const int64_t* rows, const int64_t* sched, bool wide) {
-  const int64_t passes = sched[0];
-  const int64_t* d = sched + 1;
-  for (int64_t p = 0; p < passes; p++) {
-    const Block b(d, n);
-    const int64_t* list = d + 1 + b.nb;
-    const int64_t gates = *list++;
-    std::vector<Op, Aligned<Op>> ops(gates);
-    for (int64_t k = 0; k < gates; k++) build(ops[k], rows + 5 * list[k], coef + 4 * list[k], list[k], b, false);
+static void run_one(const Plan& plan, const cplx* in, cplx* out, bool wide) {
+  for (size_t p = 0; p < plan.blocks.size(); p++) {
+    const Block& b = plan.blocks[p];
+    const auto& ops = plan.ops[p];
     const cplx* from = p ? out : in;
 #pragma omp parallel if (wide && b.blocks > 1)
     {
@@ -438,41 +459,26 @@ static void run_one(const cplx* in, cplx* out, const cplx* coef, int n, const in
           memset(s.raw, 0, 2 * b.vectors * sizeof(vec));
           if (base == 0) s.plane[0][0][0] = 1;
         }
-        if (from || base == 0 || p)
-          for (int64_t k = 0; k < gates; k++) apply(ops[k], s.plane[0], s.plane[1], base);
+        if (from || base == 0)
+          for (const Op& g : ops) apply(g, s.plane[0], s.plane[1], base);
         scatter(b, out, base, s.plane[0], s.plane[1], false);
       }
     }
-    d = list + gates;
   }
 }
 
-// psi and lam are overwritten: psi holds the final state, `ct` its cotangent; grad gets 8 doubles an instruction.
-static void adjoint_one(const cplx* final_state, cplx* psi, const cplx* ct, cplx* lam, const cplx* coef, double* grad, int n,
-                        const int64_t* rows, const int64_t* sched, bool wide, int64_t instructions) {
-  const int64_t passes = sched[0];
-  std::vector<const int64_t*> starts;
-  const int64_t* d = sched + 1;
-  for (int64_t p = 0; p < passes; p++) {
-    starts.push_back(d);
-    const int64_t nb = d[0];
-    d += 1 + nb, d += 1 + *d;
-  }
-  for (int64_t p = passes; p-- > 0;) {
-    const Block b(starts[p], n);
-    const int64_t* list = starts[p] + 1 + b.nb;
-    const int64_t gates = *list++;
-    std::vector<Op, Aligned<Op>> ops(gates);
-    for (int64_t k = 0; k < gates; k++) {
-      const int64_t g = list[gates - 1 - k];
-      build(ops[k], rows + 5 * g, coef + 4 * g, g, b, true);
-    }
-    const bool first = p == passes - 1, last = p == 0;
+// psi is work space and lam the result; grad gets 8 doubles an instruction.
+static void adjoint_one(const Plan& plan, const cplx* final_state, cplx* psi, const cplx* ct, cplx* lam, double* grad, bool wide,
+                        int64_t instructions) {
+  for (size_t p = plan.blocks.size(); p-- > 0;) {
+    const Block& b = plan.blocks[p];
+    const auto& ops = plan.ops[p];
+    const bool first = p + 1 == plan.blocks.size(), last = p == 0;
     const cplx *psi_from = first ? final_state : psi, *lam_from = first ? ct : lam;
 #pragma omp parallel if (wide && b.blocks > 1)
     {
       Scratch s(b.vectors, 4);
-      vec **pl = s.plane;
+      vec** pl = s.plane;
       std::vector<double> mine(b.blocks > 1 ? 8 * instructions : 0, 0.0);
       double* sums = b.blocks > 1 ? mine.data() : grad;
 #pragma omp for schedule(static)
@@ -480,14 +486,14 @@ static void adjoint_one(const cplx* final_state, cplx* psi, const cplx* ct, cplx
         const int64_t base = b.base(block);
         gather(b, psi_from, base, pl[0], pl[1], false);
         gather(b, lam_from, base, pl[2], pl[3], first);
-        for (int64_t k = 0; k < gates; k++) back(ops[k], pl[0], pl[1], pl[2], pl[3], base, sums);
+        for (const Op& g : ops) back(g, pl[0], pl[1], pl[2], pl[3], base, sums);
         if (!last) scatter(b, psi, base, pl[0], pl[1], false);
         scatter(b, lam, base, pl[2], pl[3], last);
       }
       if (b.blocks > 1) {
 #pragma omp critical(sciax_gates)
-        for (int64_t k = 0; k < gates; k++)
-          for (int c = 0; c < 8; c++) grad[8 * ops[k].number + c] += mine[8 * ops[k].number + c];
+        for (const Op& g : ops)
+          for (int c = 0; c < 8; c++) grad[8 * g.number + c] += mine[8 * g.number + c];
       }
     }
   }
@@ -497,23 +503,34 @@ static void run(const void* in, void* out, const void* coef, int64_t batch, int 
                 const int64_t* sched) {
   const int64_t size = int64_t(1) << n;
   const bool many = batch > 1;
-#pragma omp parallel for schedule(static) if (many)
-  for (int64_t b = 0; b < batch; b++)
-    run_one(in ? (const cplx*)in + b * size : nullptr, (cplx*)out + b * size, (const cplx*)coef + 4 * instructions * b, n, rows,
-            sched, !many);
+#pragma omp parallel if (many)
+  {
+    Plan plan(n, rows, sched, false);
+#pragma omp for schedule(static)
+    for (int64_t b = 0; b < batch; b++) {
+      plan.load((const cplx*)coef + 4 * instructions * b, false);
+      run_one(plan, in ? (const cplx*)in + b * size : nullptr, (cplx*)out + b * size, !many);
+    }
+  }
 }
 
 static void adjoint(const void* final_state, void* work, const void* ct, void* lam, const void* coef, void* dcoef, int64_t batch,
                     int n, int64_t instructions, const int64_t* rows, const int64_t* sched) {
   const int64_t size = int64_t(1) << n;
   const bool many = batch > 1;
-#pragma omp parallel for schedule(static) if (many)
-  for (int64_t b = 0; b < batch; b++) {
-    std::vector<double> grad(8 * instructions, 0.0);
-    adjoint_one((const cplx*)final_state + b * size, (cplx*)work + b * size, (const cplx*)ct + b * size, (cplx*)lam + b * size,
-                (const cplx*)coef + 4 * instructions * b, grad.data(), n, rows, sched, !many, instructions);
-    REAL* to = (REAL*)dcoef + 8 * instructions * b;
-    for (int64_t k = 0; k < 8 * instructions; k++) to[k] = (REAL)grad[k];
+#pragma omp parallel if (many)
+  {
+    Plan plan(n, rows, sched, true);
+    std::vector<double> grad(8 * instructions);
+#pragma omp for schedule(static)
+    for (int64_t b = 0; b < batch; b++) {
+      plan.load((const cplx*)coef + 4 * instructions * b, true);
+      std::fill(grad.begin(), grad.end(), 0.0);
+      adjoint_one(plan, (const cplx*)final_state + b * size, (cplx*)work + b * size, (const cplx*)ct + b * size,
+                  (cplx*)lam + b * size, grad.data(), !many, instructions);
+      REAL* to = (REAL*)dcoef + 8 * instructions * b;
+      for (int64_t k = 0; k < 8 * instructions; k++) to[k] = (REAL)grad[k];
+    }
   }
 }
 
