@@ -44,11 +44,12 @@ def color_columns(pattern: Any) -> np.ndarray:
     """A colour for each column such that columns of one colour share no row (greedy, largest first; Curtis, Powell, Reid 1974)."""
     import scipy.sparse as sp
 
-    csc, csr = sp.csc_matrix(pattern), sp.csr_matrix(pattern)
+    csc: Any = sp.csc_matrix(pattern)
+    csr: Any = sp.csr_matrix(pattern)
     colors = np.full(csc.shape[1], -1)
     for j in np.argsort(-np.diff(csc.indptr), kind="stable"):
         rows = csc.indices[csc.indptr[j] : csc.indptr[j + 1]]
-        taken = {colors[k] for i in rows for k in csr.indices[csr.indptr[i] : csr.indptr[i + 1]]}
+        taken = {int(colors[k]) for i in rows for k in csr.indices[csr.indptr[i] : csr.indptr[i + 1]]}
         color = 0
         while color in taken:
             color += 1

@@ -102,7 +102,7 @@ def count(jaxpr: Any, known: Known | None = None) -> Cost:
 
 def _value(atom: Any, known: Known | None) -> int | None:
     if isinstance(atom, Literal):
-        return int(atom.val) if np.ndim(atom.val) == 0 and np.dtype(atom.aval.dtype).kind in "iu" else None
+        return int(atom.val) if np.ndim(atom.val) == 0 and np.asarray(atom.val).dtype.kind in "iu" else None
     return (known or {}).get(atom)
 
 

@@ -512,7 +512,7 @@ class Desugar(ast.NodeTransformer):
         self.generic_visit(node)
         return node
 
-    def visit_Yield(self, node):
+    def visit_Yield(self, node: Any):
         self.refuse(node, "a generator cannot be a graph function", "return a list, or an array")
 
     def visit_YieldFrom(self, node):

@@ -48,7 +48,7 @@ def _needs_array(*values: Any) -> bool:
 def _cast(value: Any, target: jax.Array, name: str) -> Any:
     """NumPy's rule for item assignment: the array keeps its dtype; what would lose its imaginary part is refused."""
     if hasattr(value, "dtype"):
-        kinds = np.dtype(target.dtype).kind if not jax.dtypes.issubdtype(target.dtype, jax.dtypes.extended) else ""
+        kinds = np.dtype(target.dtype).kind if not jax.numpy.issubdtype(target.dtype, jax.dtypes.extended) else ""
         if kinds in "biuf" and np.dtype(value.dtype).kind == "c":
             raise GraphError(
                 f"a complex value is stored into the real array {name!r}", variable=name, got=describe(value)

@@ -198,8 +198,8 @@ class _Body:
             values = [copy_containers(v) for v in carry.values(arrays)]
             start = [_mutation.containers(v) for v in values]
             set_state(tuple(values))
-            condition = (
-                (lambda: self.evaluate(lambda: truth(jnp.asarray(test(*inputs)), "loop"), arrays))
+            condition: Any = (
+                (lambda: self.evaluate(lambda: truth(jnp.asarray(test(*inputs)), "loop"), arrays))  # type: ignore[misc]
                 if test is not None
                 else _nothing
             )

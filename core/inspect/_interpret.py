@@ -193,7 +193,7 @@ def _join(path: str, name: str) -> str:
 
 def _call_jaxpr(eqn: Any) -> Any:
     """The closed jaxpr that a call-like equation runs, or None."""
-    from jax.extend.core import ClosedJaxpr
+    from jax.extend.core import ClosedJaxpr  # type: ignore[attr-defined]
 
     for key in ("call_jaxpr", "jaxpr", "fun_jaxpr"):
         inner = eqn.params.get(key)

@@ -1,6 +1,6 @@
 """Programs with loops, for the table-driven test of graph mode."""
 
-# ruff: noqa: B007
+# ruff: noqa: B023, B007
 
 import itertools
 
