@@ -60,7 +60,9 @@ def main(edges: int = 4000, channels: int = 32) -> None:
 
     mine, peer = (x, y, w), (flat, y[:, :, 0].T, w)
     ratio = float(total(ours(*mine)) / total(theirs(*peer)))
-    print(f"edges {edges}, channels {channels}; |ours|²/|e3nn-jax|² = {ratio:.6f} (1: the same weights mean the same paths)")
+    print(
+        f"edges {edges}, channels {channels}; |ours|²/|e3nn-jax|² = {ratio:.6f} (1: the same weights mean the same paths)"
+    )
     for label, wrap in (("forward", lambda f: f), ("forward + backward", gradients), ("second order", second)):
         programs = {"sciax": (jax.jit(wrap(ours)), mine), "e3nn-jax": (jax.jit(wrap(theirs)), peer)}
         first, best = {}, dict.fromkeys(programs, 1e9)

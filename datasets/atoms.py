@@ -301,7 +301,12 @@ def from_ase(atoms, *, with_results: bool = False) -> Structure:
     if atoms.calc is None:
         raise InputError("these atoms carry no calculator, so there are no energies to take")
     stress = atoms.get_stress(voigt=False) if all(s.pbc) and "stress" in atoms.calc.implemented_properties else None
-    return replace(s, energy=float(atoms.get_potential_energy()), forces=np.asarray(atoms.get_forces()), stress=stress)
+    return replace(
+        s,
+        energy=float(atoms.get_potential_energy()),
+        forces=np.asarray(atoms.get_forces(apply_constraint=False)),
+        stress=stress,
+    )
 
 
 def to_ase(structure: Structure):
