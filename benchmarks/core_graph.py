@@ -58,7 +58,8 @@ def main() -> None:
             jax.block_until_ready(r)
             times[name] = min(times[name], (time.perf_counter() - start) / 3)
     print(
-        f"steady state, {times['hand'] * 1e3 / 10:.2f} ms bodies: graph / hand-written = {times['graph'] / times['hand']:.3f} (target <= 1.05)"
+        f"steady state, {times['hand'] * 1e3 / 10:.2f} ms bodies: "
+        f"graph / hand-written = {times['graph'] / times['hand']:.3f} (target <= 1.05)"
     )
 
     small = graph(lambda v: v + 1)
@@ -81,7 +82,8 @@ def main() -> None:
     print(f"first call: graph {ours * 1e3:.0f} ms, hand-written {theirs * 1e3:.0f} ms, ratio {ours / theirs:.2f}")
     mine, his = trace(by_python)(x, w, n).ops, trace(jax.jit(by_hand))(x, w, n).ops
     print(
-        f"operations in the program: graph {sum(mine.values())}, hand-written {sum(his.values())} (target: + 2 a construct, 2 here)"
+        f"operations in the program: graph {sum(mine.values())}, hand-written {sum(his.values())} "
+        "(target: + 2 a construct, 2 here)"
     )
 
     imports = {"jax": "import jax.numpy", "core": "import sciax.core", "graph": "import sciax.core.graph"}
@@ -96,7 +98,8 @@ def main() -> None:
         f"with graph mode {took['graph'] / took['jax']:.2f}x"
     )
     code = (
-        "import sys, time, jax, jax.numpy as jnp, optax\nfrom sciax.core.graph import persistent_cache\npersistent_cache(sys.argv[1])\n"
+        "import sys, time, jax, jax.numpy as jnp, optax\n"
+        "from sciax.core.graph import persistent_cache\npersistent_cache(sys.argv[1])\n"
         "def net(p, x):\n    for w in p: x = jnp.tanh(x @ w)\n    return x\n"
         "def loss(p, x):\n"
         "    u = lambda v: net(p, v)[0]\n"

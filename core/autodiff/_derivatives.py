@@ -166,6 +166,13 @@ def _match(primals: Any, tangents: Any, who: str) -> None:
 
 
 def _like(primals: Any, tangents: Any) -> Any:
+    for p, t in zip(jax.tree.leaves(primals), jax.tree.leaves(tangents)):
+        if not (hasattr(t, "dtype") or isinstance(t, (bool, int, float, complex))):
+            raise DTypeError("a direction must consist of numbers", got=type(t).__name__)
+        if jnp.iscomplexobj(t) and not jnp.iscomplexobj(p):
+            raise DTypeError(
+                "a complex direction at a real point", got=str(jax.dtypes.result_type(t)), remedy="take its real part"
+            )
     return jax.tree.map(lambda p, t: jnp.asarray(t, jax.dtypes.result_type(p)), primals, tangents)
 
 
