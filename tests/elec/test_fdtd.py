@@ -140,7 +140,7 @@ def test_slab_reflects_and_transmits_as_airy_says(periodic, x64):
     np.testing.assert_allclose(reflected + transmitted, 1.0, atol=1e-4)
 
 
-@pytest.mark.parametrize("component", ["ez", "hz"])
+@pytest.mark.parametrize("component", [pytest.param("ez", marks=pytest.mark.slow), "hz"])
 def test_cylinder_scatters_as_the_series_says(component, x64):
     sizes = np.array([1.0, 2.0, 3.0])
     f = sizes * C0 / (2 * np.pi * 0.5 * UM)
