@@ -60,7 +60,11 @@ ORDERS = [
 ]
 
 
-@pytest.mark.parametrize(("domain", "kind", "order", "cells", "cap"), ORDERS, ids=lambda v: str(v))
+FAST = {("interval", 2), ("triangle", 1), ("triangle", 2), ("triangle", 3), ("quad", 2), ("tet", 1), ("hex", 1)}
+CASES = [pytest.param(*c, id=f"{c[1]}-{c[2]}", marks=() if c[1:3] in FAST else pytest.mark.slow) for c in ORDERS]
+
+
+@pytest.mark.parametrize(("domain", "kind", "order", "cells", "cap"), CASES)
 def test_observed_order(domain, kind, order, cells, cap):
     problem = poisson(domain)
     solutions = [solve(problem, order=order, cells=c, kind=kind) for c in cells]

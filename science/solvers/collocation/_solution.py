@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from sciax.core.errors import InputError
+from sciax.science.geometry import BoxDomain
 from sciax.science.pde import evaluate
 from sciax.science.solvers._solution import Solution, as_points, expression
 
@@ -23,7 +24,8 @@ class GridSolution(Solution):
         self.problem, self.collocation, self.states, self.info, self.row = problem, method, states, info, row
         self.method = method.name
         self.parameter_values = values
-        self.times = None if method.time is None else np.linspace(*method.time, method.saves + 1)
+        self.domain: BoxDomain = problem.domain
+        self.times = None if method.time is None else np.linspace(method.time[0], method.time[1], method.saves + 1)
 
     def __repr__(self) -> str:
         return f"GridSolution({self.method}, {'x'.join(map(str, self.collocation.shape))} nodes)"
@@ -59,7 +61,7 @@ class GridSolution(Solution):
         method, chosen = self.collocation, self.field(field)
         at, single = as_points(points, method.dim)
         at = np.asarray(at, dtype=np.float64)
-        domain = self.problem.domain
+        domain = self.domain
         edge = 1e-9 * (domain.upper - domain.lower)
         if ((at < domain.lower - edge) | (at > domain.upper + edge)).any():
             raise InputError("points lie outside the domain", got=f"{domain!r}")
@@ -71,7 +73,7 @@ class GridSolution(Solution):
         return out[0] if single else out
 
     def sample_points(self, count: int = 2000) -> np.ndarray:
-        domain = self.problem.domain
+        domain = self.domain
         return np.random.default_rng(0).uniform(domain.lower, domain.upper, (min(count, 2000), self.collocation.dim))
 
     def integrate(self, what: Any = None):
@@ -95,7 +97,7 @@ class GridSolution(Solution):
         x = self.collocation._points(None)
         truth = jax.vmap(exact, in_axes=-1)(x)
         values = self.values(chosen).reshape(truth.shape)
-        domain = self.problem.domain
+        domain = self.domain
         return jnp.sqrt(jnp.mean((values - truth) ** 2) * np.prod(domain.upper - domain.lower))
 
     def to_xarray(self):
@@ -124,7 +126,7 @@ class GridSolution(Solution):
         from matplotlib.figure import Figure
 
         method, chosen = self.collocation, self.field(field)
-        fine = [np.linspace(a, b, 201) for a, b in zip(self.problem.domain.lower, self.problem.domain.upper)]
+        fine = [np.linspace(a, b, 201) for a, b in zip(self.domain.lower, self.domain.upper)]
         figure = Figure(figsize=(7, 4.5), layout="constrained")
         axes = figure.add_subplot()
         if method.dim == 1:

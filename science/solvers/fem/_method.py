@@ -307,7 +307,7 @@ class Fem(Method):
                 add(k, k, at, at)
         points = np.concatenate([np.repeat(n.points, f.size, axis=0) for n, f in zip(self.numbers, layout.fields)])
         self.pattern, slots = pattern(
-            np.concatenate(rows), np.concatenate(cols), (len(self.free),) * 2, coordinates=points[self.free]
+            np.concatenate(rows), np.concatenate(cols), (len(self.free), len(self.free)), coordinates=points[self.free]
         )
         # Arrays that the compiled programs take as arguments, so that they are not constants in them.
         with jax.ensure_compile_time_eval():

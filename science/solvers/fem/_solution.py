@@ -35,7 +35,7 @@ class FemSolution(Solution):
         self.parameter_values = values
         self.mesh: Mesh = fem.mesh
         self.states = states
-        self.times = None if fem.time is None else np.linspace(*fem.time, fem.saves + 1)
+        self.times = None if fem.time is None else np.linspace(fem.time[0], fem.time[1], fem.saves + 1)
 
     def snapshot(self, row: int) -> "FemSolution":
         """The solution of a transient problem at `times[row]`; the solution itself is the last."""
@@ -157,7 +157,8 @@ class FemSolution(Solution):
         free = {**fem.arrays, "free": jnp.arange(fem.layout.size)}
         residual, _ = fem._assemble(free, self.parameter_values, self.coefficients, matrix=False)
         residual = fem.layout.part(residual, k).reshape(-1, chosen.size) * fem.forms[k].sign
-        env = Env(jnp.zeros(self.mesh.dim, fem.dtype), values={**self.parameter_values, **fem.compiled})
+        plain: dict[str, Any] = {**self.parameter_values, **fem.compiled}
+        env = Env(jnp.zeros(self.mesh.dim, fem.dtype), values=plain)
         for factor in fem.forms[k].scale:
             residual = residual / evaluate(factor, env)
         for c in range(chosen.size):  # elsewhere, what holds the fixed values: shared out where two parts meet
@@ -192,13 +193,12 @@ class FemSolution(Solution):
         `degree` is that of the quadrature; 2 * order + 2, which makes its own error small beside the one measured.
         """
         chosen = self.field(field)
-        truth = exact if isinstance(exact, Expr) else None
         if norm not in ("L2", "H1"):
             raise InputError("norm is 'L2' or 'H1'", got=norm)
 
         def square(env):
             value, slope = env.fields[chosen.name]
-            function = (lambda x: evaluate(truth, env.at(x))) if truth is not None else exact
+            function = (lambda x: evaluate(exact, env.at(x))) if isinstance(exact, Expr) else exact
             wanted = function(env.x) if norm == "L2" else jax.jacfwd(function)(env.x)
             return jnp.sum((jnp.asarray(wanted) - (value if norm == "L2" else slope)) ** 2)
 
@@ -315,7 +315,7 @@ class FemSolution(Solution):
                 full = np.zeros((len(mesh.points), *values.shape[1:]))
                 full[mesh.cells.T] = np.tensordot(table, values[self.fem.numbers[k].cells.T], axes=(1, 0))
                 values = full
-            if values.ndim == 2 and values.shape[1] == 2:
+            if values.ndim == 2 and values.shape[-1] == 2:
                 values = np.concatenate([values, np.zeros((len(values), 1))], axis=1)
             data[field.name] = values
         return write_mesh(path, mesh, data)
