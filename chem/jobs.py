@@ -132,13 +132,13 @@ class TrainConfig(JobConfig):
     energy_key: str = Field("energy", description="header entry of the total energy, eV")
     forces_key: str = Field("forces", description="per-atom column of the forces, eV/Å")
     stress_key: str = Field("", description="header entry of the stress, nine numbers, eV/Å³; empty: not used")
-    architecture: Literal["mace", "nequip", "painn", "schnet"] = Field("painn", description="network")
+    architecture: Literal["mace", "nequip", "painn", "schnet"] = Field("schnet", description="network")
     cutoff: float = Field(4.5, gt=0, description="Å")
     channels: int = Field(24, gt=0, description="width of the network")
-    epochs: int = Field(120, gt=0, description="passes over the training set")
+    epochs: int = Field(100, gt=0, description="passes over the training set")
     batch: int = Field(8, gt=0, description="structures in a batch")
     learning_rate: float = Field(1e-2, gt=0, description="at the start")
-    max_seconds: float = Field(40.0, gt=0, description="training stops after so long")
+    max_seconds: float = Field(60.0, gt=0, description="training stops after so long")
 
 
 @job("chem.train", TrainConfig, summary="Train a potential on energies and forces", x64=False)
