@@ -67,7 +67,7 @@ def open_gridded(
         if not parts:
             raise InputError("no files to open")
         try:
-            ds = xr.combine_by_coords(
+            merged: Any = xr.combine_by_coords(
                 parts, combine_attrs="drop_conflicts", join="outer", compat="no_conflicts", data_vars="all"
             )
         except ValueError as error:
@@ -76,6 +76,7 @@ def open_gridded(
                 got=str(error),
                 remedy="open them one by one and compare the coordinates",
             ) from error
+        ds = merged
     if variables is not None:
         missing = [name for name in variables if name not in ds]
         if missing:

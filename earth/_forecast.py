@@ -17,7 +17,16 @@ from sciax.earth._grid import is_global
 from sciax.earth._regrid import Regrid
 from sciax.earth._rollout import Ensemble, fingerprint, load_restart, roll, save_restart, start
 from sciax.earth.data import Channel, Layout, canonicalise, channels_of, stack, time_step, unstack
-from sciax.earth.models import Climatology, Coords, DampedPersistence, Model, ModelConfig, Persistence, calendar_of
+from sciax.earth.models import (
+    Climatology,
+    ClimatologyFields,
+    Coords,
+    DampedPersistence,
+    Model,
+    ModelConfig,
+    Persistence,
+    calendar_of,
+)
 
 BASELINES: dict[str, type[ModelConfig]] = {
     "persistence": Persistence,
@@ -107,8 +116,9 @@ class Forecast:
         """The time the forecast starts from."""
         times = self.data()["time"].values
         if self.start is None:
-            if self.training is not None:
-                last = self._training()["time"].values[-1]
+            training = self._training() if self.training is not None else None
+            if training is not None:
+                last = training["time"].values[-1]
                 later = times[times >= last]
                 return later[0] if later.size else times[0]
             return times[0]
@@ -147,7 +157,7 @@ class Forecast:
             model = config if isinstance(config, Model) else config.build(self.coords(), self._training())
             model.input_coords().check(self.data().isel(time=[self._index()]))
             fitted = getattr(model, "climatology", getattr(model, "fields", None))
-            if hasattr(fitted, "refuse_leakage"):
+            if isinstance(fitted, ClimatologyFields):
                 fitted.refuse_leakage(self.valid_times()[0])
             self._built[key] = model
         return self._built[key]
@@ -239,7 +249,7 @@ class Forecast:
         state = start(model, jnp.asarray(fields), jnp.asarray(begin, dtype))
         whens = whens.astype(dtype)
         done = 0
-        restart = store / ".sciax_restart.npz" if store is not None else None
+        restart = (store or Path()) / ".sciax_restart.npz"
         mark = fingerprint(
             model=model.name,
             start=self.initial_time(),
@@ -322,10 +332,9 @@ class Forecast:
         """
         from sciax.earth.verify._scorecard import score_models
 
-        if self.result is None:
-            self.run()
+        result = self.run() if self.result is None else self.result
         reference = self.data() if truth is None else self.prepare(truth)
-        results = {self.built().name: self.result}
+        results = {self.built().name: result}
         for name in baselines:
             if name == self.built().name:
                 continue

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import equinox as eqx
 import jax
@@ -45,6 +45,7 @@ class Ensemble:
         rng = np.random.default_rng(seed)
         out = np.repeat(fields[None], members, axis=0)
         noise = np.zeros_like(fields)
+        modes: Any = ("nearest", "wrap" if periodic else "nearest")
         for k in range(1, members):
             if k % 2:  # a fresh pattern, then its mirror image
                 noise = np.stack(
@@ -52,7 +53,7 @@ class Ensemble:
                         gaussian_filter(
                             rng.standard_normal(f.shape),
                             self.smoothing,
-                            mode=("nearest", "wrap" if periodic else "nearest"),
+                            mode=modes,
                         )
                         for f in fields
                     ]
@@ -103,9 +104,8 @@ def save_restart(path: Path, state, done: int, mark: str) -> None:
     """Write the state after `done` steps; the file is replaced at once, so an interruption leaves the older one."""
     leaves = jax.tree.leaves(eqx.filter(state, eqx.is_array))
     temporary = path.with_suffix(".tmp.npz")
-    np.savez(
-        temporary, done=np.int64(done), mark=np.array(mark), **{f"leaf{i}": np.asarray(x) for i, x in enumerate(leaves)}
-    )
+    arrays: dict[str, Any] = {f"leaf{i}": np.asarray(x) for i, x in enumerate(leaves)}
+    np.savez(temporary, done=np.int64(done), mark=np.array(mark), **arrays)
     os.replace(temporary, path)
 
 

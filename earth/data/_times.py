@@ -18,6 +18,7 @@ _UNITS = {
     "seconds": "s",
     "s": "s",
 }
+_NANOSECONDS = {"s": 1e9, "m": 60e9, "h": 3600e9, "D": 86400e9}
 
 
 def check_times(ds: xr.Dataset, d: str, repair: bool, problems: list[str]) -> tuple[xr.Dataset, np.ndarray]:
@@ -54,7 +55,7 @@ def lead_times(ds: xr.Dataset, problems: list[str]) -> xr.Dataset:
             f"lead_time: numbers with units {units!r}; expected a timedelta or units among {', '.join(sorted(_UNITS))}"
         )
         return ds
-    scale = np.timedelta64(1, _UNITS[units]).astype("timedelta64[ns]").astype(np.int64)
+    scale = _NANOSECONDS[_UNITS[units]]
     ns = np.round(np.asarray(lead.values, dtype=np.float64) * scale).astype("timedelta64[ns]")
     attrs = {k: v for k, v in lead.attrs.items() if k != "units"}
     return ds.assign_coords(lead_time=(lead.dims, ns, attrs))

@@ -81,7 +81,8 @@ def make_emulator(
     if (scale == 0).any() or (change == 0).any():
         raise InputError("a channel does not vary", got=[str(c) for c, s in zip(coords.channels, scale) if s == 0])
     dtype = x.dtype
-    return EmulatorModel(network, *(jnp.asarray(v, dtype) for v in (mean, scale, change)), coords)
+    mean, scale, change = (jnp.asarray(v, dtype) for v in (mean, scale, change))
+    return EmulatorModel(network, mean, scale, change, coords)
 
 
 def train_emulator(
@@ -181,7 +182,8 @@ def _constants(network) -> Any:
 def save_emulator(model: EmulatorModel, path: str | Path) -> None:
     """Weights and normalisation as plain arrays (npz); the network's shape comes from the code that loads it."""
     leaves = jax.tree.leaves(eqx.filter(model, eqx.is_array))
-    np.savez(Path(path), **{f"leaf{i}": np.asarray(x) for i, x in enumerate(leaves)})
+    arrays: dict[str, Any] = {f"leaf{i}": np.asarray(x) for i, x in enumerate(leaves)}
+    np.savez(Path(path), **arrays)
 
 
 def load_emulator(path: str | Path, like: EmulatorModel) -> EmulatorModel:

@@ -93,7 +93,7 @@ def mse(forecast, truth, over: Dims = ("lat", "lon"), weights="area", mask=None)
 
 def rmse(forecast, truth, over: Dims = ("lat", "lon"), weights="area", mask=None) -> xr.DataArray:
     """Root of the mean squared error; the root comes after all means in `over`."""
-    return np.sqrt(mse(forecast, truth, over, weights, mask))
+    return mse(forecast, truth, over, weights, mask) ** 0.5
 
 
 def acc(forecast, truth, climatology, over: Dims = ("lat", "lon"), weights="area", mask=None) -> xr.DataArray:
@@ -110,10 +110,10 @@ def wind_vector_rmse(u, v, truth_u, truth_v, over: Dims = ("lat", "lon"), weight
     """Root mean square length of the vector error."""
     fu, ou = aligned(u, truth_u)
     fv, ov = aligned(v, truth_v)
-    return np.sqrt(weighted_mean((fu - ou) ** 2 + (fv - ov) ** 2, over, weights, mask))
+    return weighted_mean((fu - ou) ** 2 + (fv - ov) ** 2, over, weights, mask) ** 0.5
 
 
-def region(ds: xr.Dataset | xr.DataArray, name: str):
+def region[Labelled: (xr.Dataset, xr.DataArray)](ds: Labelled, name: str) -> Labelled:
     """A latitude band of a canonical dataset: "globe", "nh" (20-90N), "sh" (90-20S), "tropics" (20S-20N).
 
     Raises:

@@ -86,7 +86,7 @@ def variance(forecast: xr.DataArray) -> xr.DataArray:
 
 def spread(forecast: xr.DataArray, over: Dims = ("lat", "lon"), weights="area", mask=None) -> xr.DataArray:
     """Root of the mean variance (not the mean of the standard deviations)."""
-    return np.sqrt(weighted_mean(variance(forecast), over, weights, mask))
+    return weighted_mean(variance(forecast), over, weights, mask) ** 0.5
 
 
 def spread_skill_ratio(forecast, truth, over: Dims = ("lat", "lon"), weights="area", mask=None) -> xr.DataArray:
@@ -103,7 +103,7 @@ def spread_skill_ratio(forecast, truth, over: Dims = ("lat", "lon"), weights="ar
     error = (f.mean("member") - o) ** 2
     both = inflated.notnull() & error.notnull()
     top = weighted_mean(inflated.where(both), over, weights, mask)
-    return np.sqrt(top / weighted_mean(error.where(both), over, weights, mask))
+    return (top / weighted_mean(error.where(both), over, weights, mask)) ** 0.5
 
 
 def rank_histogram(forecast, truth, over: Dims | None = None, seed: int = 0) -> xr.DataArray:
@@ -119,8 +119,8 @@ def rank_histogram(forecast, truth, over: Dims | None = None, seed: int = 0) -> 
     rng = np.random.default_rng(seed)
     ranks = below + np.floor(rng.random(below.shape) * (ties.values + 1)).astype(int)
     ok = f.notnull().all("member") & o.notnull()
-    over = list(ranks.dims) if over is None else [d for d in over if d in ranks.dims]
-    counts = [((ranks == r) & ok).sum(over) for r in range(members + 1)]
+    counted = list(ranks.dims) if over is None else [d for d in over if d in ranks.dims]
+    counts = [((ranks == r) & ok).sum(counted) for r in range(members + 1)]
     return xr.concat(counts, dim="rank").assign_coords(rank=np.arange(members + 1))
 
 

@@ -117,7 +117,7 @@ def score_models(
 
 def _scores(fc: xr.DataArray, observed: xr.DataArray, clim: xr.DataArray | None, name: str) -> xr.Dataset:
     if name != "domain":
-        fc, observed = det.region(fc, name), det.region(observed, name)
+        fc, observed = (det.region(x, name) for x in (fc, observed))
         clim = det.region(clim, name) if clim is not None else None
     out: dict[str, xr.DataArray] = {}
     paired = "member" in observed.dims

@@ -118,7 +118,7 @@ def _oracle_synthesis(coefficients, tables):
     y = _dense(tables.truncation, tables.lmax, tables.grid)
     double = np.where(np.arange(tables.truncation + 1) == 0, 1.0, 2.0)
     mask = np.tril(np.ones(tables.spectral_shape[::-1])).T  # l >= m
-    return np.einsum("...ml,mlyx,m,ml->...yx", np.asarray(coefficients), y, double, mask).real
+    return np.real(np.einsum("...ml,mlyx,m,ml->...yx", np.asarray(coefficients), y, double, mask))
 
 
 def _oracle_analysis(field, tables):
