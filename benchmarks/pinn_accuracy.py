@@ -126,6 +126,7 @@ def main() -> None:
     parser.add_argument("--harmonics", type=int)
     parser.add_argument("--network", default="mlp")
     parser.add_argument("--adam", type=int, default=1000)
+    parser.add_argument("--causal", type=float, default=0.0)
     parser.add_argument("--renew", type=int, default=500)
     parser.add_argument("--iterations", type=int, default=1_000_000)
     parser.add_argument("--seed", type=int, default=0)
@@ -142,7 +143,12 @@ def main() -> None:
     given = {"time": None, "lift": None, "features": (), **options}
     system = System(problem, network, **given, hard=True, unknowns={}, observations=(), key=jax.random.key(o.seed))
     training = TrainOptions(
-        points=choose("points", 2500), adam=o.adam, iterations=o.iterations, renew=o.renew, seconds=o.seconds
+        points=choose("points", 2500),
+        adam=o.adam,
+        iterations=o.iterations,
+        renew=o.renew,
+        causal=o.causal,
+        seconds=o.seconds,
     )
     values, at = jax.jit(system.values_at), jnp.asarray(z)
 

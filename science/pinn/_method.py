@@ -56,6 +56,7 @@ class Pinn(Method):
         target: float = 0.0,
         seconds: float | None = None,
         weights: tuple[float, ...] | None = None,
+        causal: float = 0.0,
         seed: int = 0,
         watch: Callable[..., None] | None = None,
     ):
@@ -70,11 +71,11 @@ class Pinn(Method):
             features: further inputs of the network, functions of x or (x, t).
             unknowns: parameter name -> first guess, of parameters to be found from `observations`.
             observations: one `Observations`, or several.
-            points, adam, learning_rate, iterations, renew, target, seconds, weights: see `TrainOptions`.
+            points, adam, learning_rate, iterations, renew, target, seconds, weights, causal: see `TrainOptions`.
             watch: called as watch(model, iterations, loss) after each round.
         """
         self.network = NetworkOptions(network, width, depth, activation, fourier, fourier_scale, harmonics)
-        self.train = TrainOptions(points, adam, learning_rate, iterations, renew, target, seconds, weights)
+        self.train = TrainOptions(points, adam, learning_rate, iterations, renew, target, seconds, weights, causal)
         self.rest = {
             "time": time,
             "hard": hard,

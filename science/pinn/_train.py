@@ -15,9 +15,10 @@ import numpy as np
 import optax
 from jaxtyping import Array, Key
 
-from sciax.core.errors import PrecisionError
+from sciax.core.errors import InputError, PrecisionError
 from sciax.core.train import fit
 from sciax.core.train.minimize import BroydenState, ssbroyden
+from sciax.science.pinn._causal import causal_weights
 from sciax.science.pinn._system import Model, Prepared, System
 
 
@@ -34,6 +35,7 @@ class TrainOptions:
         target: stop below this loss.
         seconds: stop (after the present round) past this many seconds.
         weights: of the terms, in the order of `system.terms`; equations first.
+        causal: strength of causal weights in time; 0 for none.
     """
 
     points: int = 2500
@@ -44,6 +46,7 @@ class TrainOptions:
     target: float = 0.0
     seconds: float | None = None
     weights: tuple[float, ...] | None = None
+    causal: float = 0.0
 
 
 @dataclass
@@ -120,7 +123,12 @@ class Trainer:
             self.system.prepare(t, *t.draw(n, self.rng))
             for t, n in zip(self.system.terms[1:], self.counts()[1:], strict=True)
         ]
-        return (self.system.prepare(term, candidates[:, keep], None), *rest)
+        weights = None
+        if self.options.causal:
+            frame, times = self.system.frame, jnp.asarray(candidates[-1])
+            span = float(frame.lower[-1]), float(frame.upper[-1])
+            weights = causal_weights(jnp.asarray(size) ** 2, times, *span, self.options.causal)[keep]
+        return (self.system.prepare(term, candidates[:, keep], None, weights), *rest)
 
     def warm_up(self, model: Model, key: Key[Array, ""]) -> tuple[Model, np.ndarray]:
         """Adam; every step takes its own points from the pool of the equations."""
@@ -133,10 +141,19 @@ class Trainer:
             first = jax.tree.map(lambda v: jax.lax.dynamic_slice_in_dim(v, start, count, axis=-1), pool[0])
             return (first, *pool[1:]), weights
 
+        def loss(model: Model, batch: Any, key: Any) -> Array:
+            if not o.causal:
+                return system.loss(model, batch)
+            (first, *rest), term_weights = batch
+            square = self._magnitude(model, first) ** 2
+            span = float(system.frame.lower[-1]), float(system.frame.upper[-1])
+            now = causal_weights(square, first.points[-1], *span, o.causal)
+            return system.loss(model, ((eqx.tree_at(lambda p: p.weights, first, now), *rest), term_weights))
+
         schedule = optax.exponential_decay(o.learning_rate, max(1, o.adam), 0.1)
         result = fit(
             model,
-            lambda m, batch, key: system.loss(m, batch),
+            loss,
             draw,
             optax.adam(schedule),
             o.adam,
@@ -161,6 +178,8 @@ class Trainer:
                 got=str(system.dtype),
                 remedy="solve inside `with sciax.core.x64():`, or iterations=0 for Adam alone",
             )
+        if o.causal and not system.frame.timed:
+            raise InputError("causal weights need a problem in time", got=f"causal={o.causal}")
         wall, cpu = time.perf_counter(), time.process_time()
         model, losses = system.model, []
         if o.adam:

@@ -27,6 +27,7 @@ from sciax.science import (
     solve,
 )
 from sciax.science.pinn import NetworkOptions, Observations, Strong, System, jet_of
+from sciax.science.pinn._causal import causal_weights
 from sciax.science.pinn._jets import closed, laplacian_index
 from sciax.science.pinn.networks import NETWORKS, build
 
@@ -243,3 +244,12 @@ def test_unknown_parameter_from_observations():
         solve(problem, unknowns={"q": 1.0}, observations=seen, **options)
     with pytest.raises(InputError, match="outside the domain"):
         solve(problem, unknowns={"k": 1.0}, observations=Observations(u, [[0.5, 2.0]], [1.0]), **options)
+
+
+def test_causal_weights():
+    """A residual in the first tenth of the interval switches off all that follows, and nothing before."""
+    t = jnp.linspace(0.0, 0.999, 100)
+    w = causal_weights(jnp.where(t < 0.1, 1.0, 0.0), t, 0.0, 1.0, 50.0, bins=10)
+    np.testing.assert_allclose(w[:10], 1.0)
+    np.testing.assert_allclose(w[11:], np.exp(-50.0))
+    np.testing.assert_allclose(causal_weights(0 * t, t, 0.0, 1.0, 50.0), 1.0)
