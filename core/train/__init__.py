@@ -14,9 +14,9 @@ from sciax.core.train._callbacks import TrainingAlert as TrainingAlert
 from sciax.core.train._checkpoint import CheckpointError as CheckpointError
 from sciax.core.train._checkpoint import Checkpoints as Checkpoints
 from sciax.core.train._checkpoint import CheckpointStore as CheckpointStore
-from sciax.core.train._fit import Evaluation as Evaluation
+from sciax.core.train._chunk import Placement as Placement
+from sciax.core.train._evaluate import Evaluation as Evaluation
 from sciax.core.train._fit import FitResult as FitResult
-from sciax.core.train._fit import Placement as Placement
 from sciax.core.train._fit import Progress as Progress
 from sciax.core.train._fit import fit as fit
 from sciax.core.train._step import TrainState as TrainState

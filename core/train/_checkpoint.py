@@ -63,12 +63,23 @@ class CheckpointStore:
         if keep_every is not None:
             keepers.append(policies.EveryNSteps(keep_every))
         self.directory = Path(directory).absolute()
-        self._checkpointer = self._ocp.training.Checkpointer(
-            self.directory,
+        self._policies = dict(
             save_decision_policy=self._ocp.training.save_decision_policies.FixedIntervalPolicy(1),
             preservation_policy=policies.AnyPreservationPolicy(keepers),
-            cleanup_tmp_directories=True,
         )
+        self._checkpointer = self._open()
+
+    def _open(self, tries: int = 3) -> Any:
+        """Open the folder and clear away what a killed process left half written.
+
+        Orbax removes such folders from two threads at once, and the slower one fails when it finds nothing; then all is well.
+        """
+        try:
+            return self._ocp.training.Checkpointer(self.directory, cleanup_tmp_directories=True, **self._policies)
+        except FileNotFoundError:
+            if tries == 1:
+                raise
+            return self._open(tries - 1)
 
     @property
     def steps(self) -> list[int]:

@@ -1,17 +1,17 @@
 """The training loop: compiled, many steps a call, resumable to the last bit."""
 
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from jaxtyping import Array, Int, Key, PyTree
+from jaxtyping import Array, Key
 
 from sciax.core._mixed import LossScale, Policy
 from sciax.core.errors import ConvergenceError, InputError
@@ -19,6 +19,9 @@ from sciax.core.parallel._initialize import beat
 from sciax.core.train._batches import HostBatches, as_source
 from sciax.core.train._callbacks import Callback, LogTo
 from sciax.core.train._checkpoint import Checkpoints, CheckpointStore
+from sciax.core.train._chunk import Placement, make_chunk
+from sciax.core.train._evaluate import Evaluation, Evaluator
+from sciax.core.train._feed import Feed
 from sciax.core.train._step import Loss, TrainState, make_step
 
 if TYPE_CHECKING:
@@ -27,46 +30,11 @@ if TYPE_CHECKING:
 CAPACITY = 256
 """Longest chunk: steps between two looks at the metrics. Their buffer has this length whatever the chunk's."""
 
+HOST_CAPACITY = 16
+"""The same for batches from the host, which are stacked."""
+
 CHUNK_SECONDS = 0.5
 """Aimed duration of a chunk: long against dispatch, short against a person's patience and an interrupt."""
-
-
-class Placement(Protocol):
-    """How a plan of sciax.core.parallel takes part in a training."""
-
-    def place(self, tree: PyTree) -> PyTree:
-        """Arrays of the model, the optimiser and the averages, moved to where the plan has them."""
-        ...
-
-    def constrain(self, tree: PyTree) -> PyTree:
-        """The same inside the compiled loop."""
-        ...
-
-    def replicate(self, tree: PyTree) -> PyTree:
-        """Arrays on every device of every process."""
-        ...
-
-    def constrain_batch(self, batch: PyTree) -> PyTree:
-        """The batch, split as the plan has it, inside the compiled loop."""
-        ...
-
-    def constrain_gradients(self, grads: PyTree) -> PyTree:
-        """The gradients, where the optimiser wants them, inside the compiled loop."""
-        ...
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """Evaluate `fn(model, key) -> scalar or {name: scalar}` every `every` steps (compiled; the averaged model if there is one).
-
-    With `keep_best` the model of the lowest `metric` so far is kept and returned as `FitResult.best`.
-    """
-
-    fn: Callable[[Any, Key[Array, ""]], Any]
-    every: int = 100
-    metric: str = "loss"
-    maximize: bool = False
-    keep_best: bool = True
 
 
 @dataclass
@@ -117,42 +85,47 @@ def _check_optimizer(optimizer: Any) -> None:
         )
 
 
-def _make_chunk(step, source, plan: Placement | None):
-    """`chunk(state, source arrays, key, count, log)`: up to `count` steps in one compiled while loop, metrics into `log`.
+def _check(steps: int, accumulate: int, ema: float | None) -> None:
+    if steps < 1:
+        raise InputError("steps is a positive number", got=steps)
+    if accumulate < 1:
+        raise InputError("accumulate is a positive number of parts", got=accumulate)
+    if ema is not None and not 0 <= ema < 1:
+        raise InputError("the decay of the average lies in [0, 1)", got=ema)
 
-    A loop of a run-time length compiles once, however the chunks are cut, and ends at the first loss that is not finite.
-    """
-    hosted = isinstance(source, HostBatches)
-    rest = None if hosted else eqx.partition(source, eqx.is_array)[1]
 
-    def chunk(state: TrainState, data: PyTree, key: Key[Array, ""], count: Int[Array, ""], log: dict[str, Array]):
-        drawn = None if hosted else eqx.combine(data, rest)
+class _Memory:
+    """What a checkpoint holds besides the state: key, best model, the callbacks' memories."""
 
-        def go_on(carry):
-            i, state, _, _ = carry
-            return (i < count) & state.ok
+    def __init__(self, checkpoint: Checkpoints, callbacks: Sequence[Callback], evaluator: Evaluator | None):
+        self._store = CheckpointStore(checkpoint.directory, keep=checkpoint.keep, keep_every=checkpoint.keep_every)
+        self._callbacks = callbacks
+        self._evaluator = evaluator if evaluator is not None and evaluator.evaluation.keep_best else None
 
-        def body(carry):
-            i, state, cache, log = carry
-            step_key = jax.random.fold_in(key, state.step)
-            if hosted:
-                batch = jax.tree.map(lambda leaf: jax.lax.dynamic_index_in_dim(leaf, i, keepdims=False), data)
-            else:
-                batch, cache = drawn.take(cache, state.step, step_key)
-            if plan is not None:
-                # At both ends: XLA would else carry the state through the loop in a place of its own choice.
-                batch, state = plan.constrain_batch(batch), plan.constrain(state)
-            state, metrics = step(state, batch, step_key)
-            if plan is not None:
-                state = plan.constrain(state)
-            log = {name: log[name].at[i].set(value) for name, value in metrics.items()}
-            return i + 1, state, cache, log
+    def _tree(self, state: TrainState, key: Key[Array, ""]) -> tuple[Any, ...]:
+        if self._evaluator is None:
+            return state, key
+        best = self._evaluator.best_params
+        return state, key, state.params if best is None else best
 
-        cache = None if hosted else drawn.begin(state.step)
-        done, state, _, log = jax.lax.while_loop(go_on, body, (jnp.zeros((), jnp.int32), state, cache, log))
-        return (state if plan is None else plan.constrain(state)), log, done
+    def save(self, state: TrainState, key: Key[Array, ""]) -> None:
+        best = None if self._evaluator is None else self._evaluator.best_value
+        notes = {"best": best, "callbacks": [callback.state() for callback in self._callbacks]}
+        self._store.save(int(state.step), self._tree(state, key), notes)
 
-    return chunk
+    def latest(self, state: TrainState, key: Key[Array, ""]) -> tuple[TrainState, Key[Array, ""]]:
+        """State and key to go on from: those of the latest checkpoint, else the given ones."""
+        if self._store.latest is None:
+            return state, key
+        loaded, notes = self._store.load(self._tree(state, key))
+        if self._evaluator is not None and notes["best"] is not None:
+            self._evaluator.best_value, self._evaluator.best_params = notes["best"], loaded[2]
+        for callback, memory in zip(self._callbacks, notes["callbacks"], strict=True):
+            callback.restore(memory)
+        return loaded[0], loaded[1]
+
+    def close(self) -> None:
+        self._store.close()
 
 
 def fit(
@@ -204,12 +177,7 @@ def fit(
         FileFormatError: the checkpoint folder holds another model.
     """
     _check_optimizer(optimizer)
-    if steps < 1:
-        raise InputError("steps is a positive number", got=steps)
-    if accumulate < 1:
-        raise InputError("accumulate is a positive number of parts", got=accumulate)
-    if ema is not None and not 0 <= ema < 1:
-        raise InputError("the decay of the average lies in [0, 1)", got=ema)
+    _check(steps, accumulate, ema)
     if clip is not None:
         optimizer = optax.chain(optax.clip_by_global_norm(clip), optimizer)
     policy = Policy.named(precision) if isinstance(precision, str) else precision
@@ -228,162 +196,104 @@ def fit(
     everywhere = (lambda tree: tree) if plan is None else plan.replicate
     if plan is not None:
         state, key = plan.place(state), plan.replicate(key)
-    best = {"value": None, "params": None}
-
-    store = (
-        CheckpointStore(checkpoint.directory, keep=checkpoint.keep, keep_every=checkpoint.keep_every)
-        if checkpoint
-        else None
-    )
-    progress = Progress(step=int(state.step), steps=steps, state=state)
-    watchers = [*callbacks, *([LogTo(run, log_every)] if run is not None else [])]
-
-    def saved_tree(state: TrainState):
-        best_params = state.params if best["params"] is None else best["params"]
-        return (state, key, best_params) if evaluate and evaluate.keep_best else (state, key)
-
-    def save(state: TrainState) -> None:
-        assert store is not None
-        notes = {
-            "best": best["value"],
-            "callbacks": [watcher.state() for watcher in callbacks],
-            "reason": progress.reason,
-        }
-        store.save(int(state.step), saved_tree(state), notes)
-
-    if store is not None and store.latest is not None:
-        loaded, notes = store.load(saved_tree(state))
-        state, key = loaded[0], loaded[1]
-        if notes["best"] is not None:
-            best["value"], best["params"] = notes["best"], loaded[2]
-        for watcher, memory in zip(callbacks, notes["callbacks"], strict=True):
-            watcher.restore(memory)
-        progress.step, progress.state = int(state.step), state
 
     placed = {} if plan is None else {"constrain_gradients": plan.constrain_gradients}
     step = make_step(static, loss, optimizer, accumulate=accumulate, ema_decay=ema, policy=policy, **placed)
-    chunk = jax.jit(_make_chunk(step, source, plan), donate_argnums=(0,))
+    chunk = jax.jit(make_chunk(step, source, plan), donate_argnums=(0,))
     hosted = isinstance(source, HostBatches)
-    device_data = None if hosted else everywhere(eqx.filter(source, eqx.is_array))
-    capacity = min(CAPACITY, 16 if hosted else CAPACITY, steps)
-
-    def first_batch(step_number, step_key):
-        return source.take(source.begin(step_number), step_number, step_key)[0]
-
-    shapes = source.load(progress.step) if hosted else jax.eval_shape(first_batch, state.step, key)
-    _, metric_shapes = jax.eval_shape(step, state, shapes, key)
-    log = everywhere({name: jnp.zeros((capacity, *shape.shape), shape.dtype) for name, shape in metric_shapes.items()})
+    capacity = min(HOST_CAPACITY if hosted else CAPACITY, steps)
+    evaluator = None if evaluate is None else Evaluator(evaluate, static)
+    watchers = [*callbacks, *([LogTo(run, log_every)] if run is not None else [])]
+    intervals = [every.every for every in (evaluate, checkpoint) if every is not None]
     history: list[dict[str, np.ndarray]] = []
-    evaluations: list[dict[str, float]] = []
 
-    if evaluate is not None:
+    def count_from(now: int, length: int) -> int:
+        """Steps until Python has something to do, at most `length`."""
+        return min([length, capacity, steps - now, *(every - now % every for every in intervals)])
 
-        @jax.jit
-        def score(params, key):
-            values = evaluate.fn(eqx.combine(params, static), key)
-            return values if isinstance(values, dict) else {evaluate.metric: values}
-
-    def evaluate_now() -> None:
-        assert evaluate is not None
-        params = state.params if state.ema is None else state.ema
-        values = {name: float(value) for name, value in score(params, jax.random.fold_in(key, state.step)).items()}
-        if evaluate.metric not in values:
-            raise InputError(f"the evaluation gives no {evaluate.metric!r}", got=sorted(values))
-        evaluations.append({"step": progress.step, **values})
-        value = -values[evaluate.metric] if evaluate.maximize else values[evaluate.metric]
-        if evaluate.keep_best and (best["value"] is None or value < best["value"]):
-            best["value"], best["params"] = value, jax.tree.map(jnp.array, params)
-        for watcher in watchers:
-            watcher.on_evaluation(progress, values)
-
-    def boundary(now: int) -> int:
-        """The next step at which Python has something to do."""
-        stops = [steps]
-        if evaluate is not None:
-            stops.append((now // evaluate.every + 1) * evaluate.every)
-        if checkpoint is not None:
-            stops.append((now // checkpoint.every + 1) * checkpoint.every)
-        return min(stops)
-
-    pool = ThreadPoolExecutor(1) if hosted else None
-    ahead: tuple[tuple[int, int], Future] | None = None
-
-    def hosted_data(now: int, count: int) -> PyTree:
-        """The stacked batches of this chunk; the next chunk's are loaded meanwhile."""
-        nonlocal ahead
-        assert pool is not None
-        ready = ahead[1].result() if ahead and ahead[0] == (now, count) else source.stack(now, count, capacity)
-        after = now + count
-        if after < steps:
-            next_count = min(capacity, boundary(after) - after)
-            ahead = ((after, next_count), pool.submit(source.stack, after, next_count, capacity))
-        return ready
-
-    length = capacity if hosted else 1
-    bar = run.progress(label, total=steps) if run is not None else None
-    if bar is not None:
-        bar.__enter__()
-        bar.advance(progress.step)
-    for watcher in watchers:
-        watcher.on_start(progress)
-    try:
-        while progress.step < steps and not progress.reason:
-            now = progress.step
-            count = min(length, capacity, boundary(now) - now)
-            data = everywhere(hosted_data(now, count)) if hosted else device_data
-            start = time.perf_counter()
-            state, filled, done = chunk(state, data, key, everywhere(jnp.asarray(count, jnp.int32)), log)
-            done = int(done)
-            seconds = time.perf_counter() - start
-            metrics = {name: np.asarray(values)[:done] for name, values in filled.items()}
-            numbers = np.arange(now + 1, now + done + 1)
-            history.append({"step": numbers, **metrics})
-            progress.step, progress.state, progress.steps_per_second = int(state.step), state, done / seconds
-            if not bool(state.ok):
-                raise ConvergenceError(
-                    f"the loss or its gradient is not finite at step {now + done}",
-                    got=f"loss {metrics['loss'][-1]}, gradient norm {metrics['grad_norm'][-1]}",
-                    remedy="a smaller learning rate, clip=1.0, or float64; the last checkpoint is of a good step",
-                    history=np.concatenate([part["loss"] for part in history]).tolist(),
-                )
-            beat(progress.step)
-            if bar is not None:
-                bar.advance(done)
-            for watcher in watchers:
-                watcher.on_chunk(progress, numbers, metrics)
-            if evaluate is not None and (progress.step % evaluate.every == 0 or progress.step == steps):
-                evaluate_now()
-            if checkpoint is not None and (
-                progress.step % checkpoint.every == 0 or progress.step == steps or progress.reason
-            ):
-                save(state)
-            if not hosted:
-                length = int(np.clip(done * CHUNK_SECONDS / max(seconds, 1e-6), 1, 4 * length))
-    except BaseException as error:
-        # An interrupt (Ctrl-C, a job's SIGTERM) saves. Between two chunks the state is whole; inside one its buffers are
-        # given away and the last checkpoint counts.
-        interrupted = not isinstance(error, Exception)
-        if store is not None and interrupted and not any(leaf.is_deleted() for leaf in jax.tree.leaves(progress.state)):
-            save(progress.state)
-        raise
-    finally:
-        if pool is not None:
-            pool.shutdown(wait=False, cancel_futures=True)
+    with ExitStack() as closing:
+        memory = None if checkpoint is None else _Memory(checkpoint, callbacks, evaluator)
+        if memory is not None:
+            closing.callback(memory.close)
+            state, key = memory.latest(state, key)
+        progress = Progress(step=int(state.step), steps=steps, state=state)
+        log = everywhere(_empty_log(step, source, state, key, capacity))
+        feed = Feed(source, capacity, everywhere)
+        closing.callback(feed.close)
+        bar = None if run is None else closing.enter_context(run.progress(label, total=steps))
         if bar is not None:
-            bar.__exit__(None, None, None)
+            bar.advance(progress.step)
         for watcher in watchers:
-            watcher.on_end(progress)
-        if store is not None:
-            store.close()
+            watcher.on_start(progress)
+            closing.callback(watcher.on_end, progress)
+        length = capacity if hosted else 1
+        try:
+            while progress.step < steps and not progress.reason:
+                now = progress.step
+                count = count_from(now, length)
+                data = feed.data(now, count, count_from(now + count, length) if now + count < steps else 0)
+                start = time.perf_counter()
+                state, filled, done = chunk(state, data, key, everywhere(jnp.asarray(count, jnp.int32)), log)
+                done = int(done)
+                seconds = time.perf_counter() - start
+                metrics = {name: np.asarray(values)[:done] for name, values in filled.items()}
+                numbers = np.arange(now + 1, now + done + 1)
+                history.append({"step": numbers, **metrics})
+                progress.step, progress.state, progress.steps_per_second = int(state.step), state, done / seconds
+                if not bool(state.ok):
+                    raise _not_finite(now + done, metrics, history)
+                beat(progress.step)
+                if bar is not None:
+                    bar.advance(done)
+                for watcher in watchers:
+                    watcher.on_chunk(progress, numbers, metrics)
+                last = progress.step == steps
+                if evaluator is not None and (last or progress.step % evaluator.evaluation.every == 0):
+                    values = evaluator(state, key, progress.step)
+                    for watcher in watchers:
+                        watcher.on_evaluation(progress, values)
+                if checkpoint is not None and (last or progress.reason or progress.step % checkpoint.every == 0):
+                    assert memory is not None
+                    memory.save(state, key)
+                if not hosted:
+                    length = int(np.clip(done * CHUNK_SECONDS / max(seconds, 1e-6), 1, 4 * length))
+        except BaseException as error:
+            # An interrupt (Ctrl-C, a job's SIGTERM) saves. Between two chunks the state is whole; inside one its buffers are
+            # given away and the last checkpoint counts.
+            whole = not any(leaf.is_deleted() for leaf in jax.tree.leaves(progress.state))
+            if memory is not None and not isinstance(error, Exception) and whole:
+                memory.save(progress.state, key)
+            raise
 
-    names = list(history[0]) if history else ["step", *metric_shapes]
+    best = None if evaluator is None else evaluator.best_params
+    names = list(history[0]) if history else ["step", *log]
     return FitResult(
         model=eqx.combine(state.params, static),
         ema=None if state.ema is None else eqx.combine(state.ema, static),
-        best=None if best["params"] is None else eqx.combine(best["params"], static),
+        best=None if best is None else eqx.combine(best, static),
         state=state,
         history={name: np.concatenate([part[name] for part in history]) if history else np.zeros(0) for name in names},
-        evaluations=evaluations,
+        evaluations=[] if evaluator is None else evaluator.results,
         reason=progress.reason or "steps",
         alerts=progress.alerts,
+    )
+
+
+def _empty_log(step: Any, source: Any, state: TrainState, key: Key[Array, ""], capacity: int) -> dict[str, Array]:
+    """The buffer that a chunk writes its metrics into; only shapes are computed."""
+
+    def first(number: Any, key: Any) -> Any:
+        return source.take(source.begin(number), number, key)[0]
+
+    batch = source.load(int(state.step)) if isinstance(source, HostBatches) else jax.eval_shape(first, state.step, key)
+    _, metrics = jax.eval_shape(step, state, batch, key)
+    return {name: jnp.zeros((capacity, *shape.shape), shape.dtype) for name, shape in metrics.items()}
+
+
+def _not_finite(step: int, metrics: dict[str, np.ndarray], history: list[dict[str, np.ndarray]]) -> ConvergenceError:
+    return ConvergenceError(
+        f"the loss or its gradient is not finite at step {step}",
+        got=f"loss {metrics['loss'][-1]}, gradient norm {metrics['grad_norm'][-1]}",
+        remedy="a smaller learning rate, clip=1.0, or float64; the last checkpoint is of a good step",
+        history=np.concatenate([part["loss"] for part in history]).tolist(),
     )

@@ -53,7 +53,7 @@ def _samples(rng: np.random.Generator) -> Iterable[Sample]:
         yield Sample(label, tuple(scale * rng.standard_normal(shape) for _ in range(6)), {"wrap": wrap})
 
 
-@operator("yee.tensor_offdiagonal", oracle=_oracle, samples=_samples, flops=lambda fx, *rest: 36.0 * np.size(fx))
+@operator("yee.tensor_offdiagonal", oracle=_oracle, samples=_samples, flops=lambda fx, *rest, **_: 36.0 * np.size(fx))
 def tensor_offdiagonal(
     fx: Inexact[Array, "nx ny nz"] | None,
     fy: Inexact[Array, "nx ny nz"] | None,
