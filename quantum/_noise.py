@@ -38,7 +38,7 @@ class Channel:
     @cached_property
     def superoperator(self) -> np.ndarray:
         """sum_k K_k (x) conj(K_k), acting on (row, column) with the column's bits low."""
-        return sum(np.kron(k, k.conj()) for k in self.kraus)
+        return np.sum([np.kron(k, k.conj()) for k in self.kraus], axis=0)
 
 
 def kraus(operators: Sequence[Any], name: str = "kraus") -> Channel:
@@ -50,7 +50,7 @@ def kraus(operators: Sequence[Any], name: str = "kraus") -> Channel:
     matrices = tuple(Matrix.of(k, unitary=False) for k in operators)
     if not matrices or len({m.size for m in matrices}) != 1:
         raise InputError("a channel needs Kraus matrices of one size", got=[m.size for m in matrices])
-    total = sum(m.array.conj().T @ m.array for m in matrices)
+    total = np.sum([m.array.conj().T @ m.array for m in matrices], axis=0)
     error = float(np.abs(total - np.eye(len(total))).max())
     if error > 1e-6:
         raise InputError(

@@ -36,7 +36,9 @@ class PauliSum:
         x, z, values = [], [], []
         for text, coefficient in (terms or {}).items():
             mx, mz = parse_string(text)
-            x.append(mx), z.append(mz), values.append(coefficient)
+            x.append(mx)
+            z.append(mz)
+            values.append(coefficient)
         if any(isinstance(v, jax.Array) for v in values):
             coefficients: Any = jnp.stack([jnp.asarray(v) for v in values])
         else:
@@ -186,7 +188,7 @@ class PauliSum:
                 expected=f"at most {_MAX_DENSE}",
                 remedy="use operator() with scipy",
             )
-        return self.operator(n) @ np.eye(1 << n, dtype=complex)
+        return np.asarray(self.operator(n) @ np.eye(1 << n, dtype=complex))
 
     def operator(self, num_qubits: int | None = None):
         """A scipy LinearOperator: one permuted multiply a distinct X mask."""

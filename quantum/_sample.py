@@ -11,6 +11,7 @@ from jaxtyping import Array, Bool
 from sciax.core.errors import InputError
 from sciax.core.ops.gates import apply_matrix, gates_run
 from sciax.quantum._circuit import Circuit, Structure
+from sciax.quantum._gate import Gate
 from sciax.quantum._lower import Conditioned, Dense, Run, lower
 from sciax.quantum._memory import require_memory
 from sciax.quantum._pauli import PauliSum
@@ -180,6 +181,7 @@ def _run(structure: Structure, dtype, implementation: str, together: int, terms,
             if isinstance(part, Run | Dense):
                 psi = segment_on(psi, part, active)
                 continue
+            assert isinstance(part, Gate)
             if part.condition is not None:
                 where, value = part.condition
                 wanted = np.array([value >> k & 1 for k in range(len(where))], bool)

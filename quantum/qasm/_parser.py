@@ -75,7 +75,7 @@ class _Parser:
         self.registers: dict[str, _Register] = {}
         self.definitions: dict[str, _Definition] = {}
         self.library: dict[str, tuple] = dict(BUILTIN)
-        self.statements: list[Callable[[GateList], None]] = []
+        self.statements: list[Callable[[GateList], object]] = []
         self.qubits = self.bits = 0
         self.included: list[str] = []
 
@@ -285,7 +285,7 @@ class _Parser:
 
         self.statements.append(emit)
 
-    def _operation(self, token: Token) -> list[Callable[[GateList], None]]:
+    def _operation(self, token: Token) -> list[Callable[[GateList], object]]:
         if token.kind == "measure":
             source = self._argument()
             self.next("->")
