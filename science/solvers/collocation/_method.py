@@ -8,7 +8,7 @@ import numpy as np
 
 from sciax.core import default_float, require_dtype
 from sciax.core.errors import ConvergenceError, InputError, SingularError, UnsupportedError
-from sciax.core.ops.sparse import SolveInfo
+from sciax.core.ops.sparse import SolveInfo, checked
 from sciax.science.geometry import BoxDomain
 from sciax.science.mesh import SIDES
 from sciax.science.pde import Dirichlet, Env, Initial, Neumann, Periodic, Problem, Robin, evaluate, weak_form
@@ -351,16 +351,16 @@ class Collocation(Method):
             if name not in self.compiled:
                 values[name] = jnp.asarray(value, self.dtype)
         states, info = self._run(values)
-        self._check(info, states)
+        states = self._check(info, states)
         return GridSolution(problem, self, states, info, values)
 
-    def _check(self, info: SolveInfo, states) -> None:
+    def _check(self, info: SolveInfo, states):
         try:
             status, finite = int(info.status), bool(jnp.isfinite(states).all())
         except jax.errors.ConcretizationTypeError:
-            return  # traced: the caller sees info, or the values
+            return checked(states, info, f"method {self.name!r}")  # traced: a check at run time
         if status == 0 and finite:
-            return
+            return states
         if status == 2:
             raise ConvergenceError(
                 f"method {self.name!r}: Newton's method did not converge",
