@@ -115,7 +115,7 @@ def _newton(residual: Callable[[jax.Array], jax.Array], x0: jax.Array, tol: Any,
 def _finish(
     who: str, residual: Callable[..., Any], x: Any, norm: Any, k: Any, tol: Any, theta: tuple, solver: Any, throw: bool
 ) -> Solution:
-    converged = norm <= tol
+    converged = (norm <= tol) & jnp.isfinite(norm)  # a start at infinity has an infinite tolerance too
     if throw:
         if is_tracer(norm):
             import equinox as eqx

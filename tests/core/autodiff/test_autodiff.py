@@ -183,6 +183,9 @@ def test_implicit_behind_any_solver(x64):
 def test_unconverged_is_an_error():
     with pytest.raises(ConvergenceError, match="residual"):
         root(lambda x: x**2 + 1.0, 1.0)
+    for start in (np.inf, np.nan):
+        with pytest.raises(ConvergenceError):
+            root(lambda x: x - 1.5, start)
     out = root(lambda x: x**2 + 1.0, 1.0, throw=False)
     assert not out.converged and out.residual >= 1.0
     with pytest.raises(ConvergenceError):
