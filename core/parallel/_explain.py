@@ -101,7 +101,7 @@ def explain(
 
     param_specs, batch_specs = plan.param_specs(params), plan.batch_specs(batch)
     compiled = jax.jit(step).lower(described(params, param_specs), described(batch, batch_specs)).compile()
-    sent = collectives(compiled.as_text())
+    sent = collectives(compiled.as_text() or "")
     cost = compiled.cost_analysis() or {}
     flops = float(cost.get("flops", 0.0))
     devices = plan.mesh.size

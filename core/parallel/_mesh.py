@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import jax
 from jax.sharding import AxisType, Mesh
@@ -9,7 +10,7 @@ from jax.sharding import AxisType, Mesh
 from sciax.core.errors import InputError
 
 
-def make_mesh(axes: Mapping[str, int], devices: Sequence[jax.Device] | None = None) -> Mesh:
+def make_mesh(axes: Mapping[str, int], devices: Sequence[Any] | None = None) -> Mesh:
     """A mesh of `axes` {name: size} over the devices; one size may be -1, "what is left".
 
     The axis types are stated (Auto: XLA's partitioner propagates from the placements a plan gives), since JAX's own default

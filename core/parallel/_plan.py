@@ -7,6 +7,7 @@ from typing import Any
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import PyTree
@@ -230,7 +231,7 @@ def _put(leaf: Any, sharding: NamedSharding) -> jax.Array:
     """To its place, over several processes too: each fills in the parts of its own devices."""
     if sharding.is_fully_addressable:
         return jax.device_put(leaf, sharding)
-    if jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+    if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
         return jax.random.wrap_key_data(_put(jax.random.key_data(leaf), sharding), impl=jax.random.key_impl(leaf))
     whole = np.asarray(leaf)
     return jax.make_array_from_callback(whole.shape, sharding, lambda index: whole[index])

@@ -79,7 +79,7 @@ class ArrayBatches(eqx.Module):
         sizes = {np.shape(leaf)[0] if np.ndim(leaf) else None for leaf in jax.tree.leaves(data)}
         if len(sizes) != 1 or None in sizes:
             raise ShapeError("the arrays of a data set share their leading axis", got=f"leading sizes {sizes}")
-        (size,) = sizes
+        size = int(next(iter(sizes)))  # type: ignore[arg-type]  # None was refused above
         if not 1 <= batch_size <= size:
             raise ShapeError(
                 "the batch size does not fit the data", got=f"batch_size={batch_size}", expected=f"1 to {size} samples"

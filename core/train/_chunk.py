@@ -47,7 +47,7 @@ def make_chunk(
     rest = None if hosted else eqx.partition(source, eqx.is_array)[1]
 
     def chunk(state: TrainState, data: PyTree, key: Key[Array, ""], count: Int[Array, ""], log: dict[str, Array]):
-        drawn = None if hosted else eqx.combine(data, rest)
+        drawn: Any = None if hosted else eqx.combine(data, rest)
 
         def go_on(carry):
             i, state, _, _ = carry

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from jaxtyping import Array, Key
+from jaxtyping import Array, Key, PyTree
 
 from sciax.core._mixed import LossScale, Policy
 from sciax.core.errors import ConvergenceError, InputError
@@ -181,21 +181,17 @@ def fit(
     if clip is not None:
         optimizer = optax.chain(optax.clip_by_global_norm(clip), optimizer)
     policy = Policy.named(precision) if isinstance(precision, str) else precision
-    key = jax.random.key(0) if key is None else key
     source = as_source(batches)
     params, static = eqx.partition(model, eqx.is_inexact_array)
     if not jax.tree.leaves(params):
         raise InputError("the model holds no inexact arrays to train", got=type(model).__name__)
 
-    if state is None:
-        average = None if ema is None else params
-        scale = LossScale.start() if policy is not None and policy.needs_scaling else None
-        state = TrainState(jnp.zeros((), jnp.int32), params, optimizer.init(params), average, jnp.ones((), bool), scale)
     # Copies: the loop gives its buffers away, and neither the caller's model nor two leaves that share one may be among them.
-    state = jax.tree.map(jnp.array, state)
+    now: TrainState = jax.tree.map(jnp.array, _start(params, optimizer, ema, policy) if state is None else state)
+    own_key: Any = jax.random.key(0) if key is None else key
     everywhere = (lambda tree: tree) if plan is None else plan.replicate
     if plan is not None:
-        state, key = plan.place(state), plan.replicate(key)
+        now, own_key = plan.place(now), plan.replicate(own_key)
 
     placed = {} if plan is None else {"constrain_gradients": plan.constrain_gradients}
     step = make_step(static, loss, optimizer, accumulate=accumulate, ema_decay=ema, policy=policy, **placed)
@@ -207,17 +203,17 @@ def fit(
     intervals = [every.every for every in (evaluate, checkpoint) if every is not None]
     history: list[dict[str, np.ndarray]] = []
 
-    def count_from(now: int, length: int) -> int:
+    def count_from(first: int, length: int) -> int:
         """Steps until Python has something to do, at most `length`."""
-        return min([length, capacity, steps - now, *(every - now % every for every in intervals)])
+        return min([length, capacity, steps - first, *(every - first % every for every in intervals)])
 
     with ExitStack() as closing:
         memory = None if checkpoint is None else _Memory(checkpoint, callbacks, evaluator)
         if memory is not None:
             closing.callback(memory.close)
-            state, key = memory.latest(state, key)
-        progress = Progress(step=int(state.step), steps=steps, state=state)
-        log = everywhere(_empty_log(step, source, state, key, capacity))
+            now, own_key = memory.latest(now, own_key)
+        progress = Progress(step=int(now.step), steps=steps, state=now)
+        log = everywhere(_empty_log(step, source, now, own_key, capacity))
         feed = Feed(source, capacity, everywhere)
         closing.callback(feed.close)
         bar = None if run is None else closing.enter_context(run.progress(label, total=steps))
@@ -229,19 +225,19 @@ def fit(
         length = capacity if hosted else 1
         try:
             while progress.step < steps and not progress.reason:
-                now = progress.step
-                count = count_from(now, length)
-                data = feed.data(now, count, count_from(now + count, length) if now + count < steps else 0)
+                first = progress.step
+                count = count_from(first, length)
+                data = feed.data(first, count, count_from(first + count, length) if first + count < steps else 0)
                 start = time.perf_counter()
-                state, filled, done = chunk(state, data, key, everywhere(jnp.asarray(count, jnp.int32)), log)
+                now, filled, done = chunk(now, data, own_key, everywhere(jnp.asarray(count, jnp.int32)), log)
                 done = int(done)
                 seconds = time.perf_counter() - start
                 metrics = {name: np.asarray(values)[:done] for name, values in filled.items()}
-                numbers = np.arange(now + 1, now + done + 1)
+                numbers = np.arange(first + 1, first + done + 1)
                 history.append({"step": numbers, **metrics})
-                progress.step, progress.state, progress.steps_per_second = int(state.step), state, done / seconds
-                if not bool(state.ok):
-                    raise _not_finite(now + done, metrics, history)
+                progress.step, progress.state, progress.steps_per_second = int(now.step), now, done / seconds
+                if not bool(now.ok):
+                    raise _not_finite(first + done, metrics, history)
                 beat(progress.step)
                 if bar is not None:
                     bar.advance(done)
@@ -249,12 +245,12 @@ def fit(
                     watcher.on_chunk(progress, numbers, metrics)
                 last = progress.step == steps
                 if evaluator is not None and (last or progress.step % evaluator.evaluation.every == 0):
-                    values = evaluator(state, key, progress.step)
+                    values = evaluator(now, own_key, progress.step)
                     for watcher in watchers:
                         watcher.on_evaluation(progress, values)
                 if checkpoint is not None and (last or progress.reason or progress.step % checkpoint.every == 0):
                     assert memory is not None
-                    memory.save(state, key)
+                    memory.save(now, own_key)
                 if not hosted:
                     length = int(np.clip(done * CHUNK_SECONDS / max(seconds, 1e-6), 1, 4 * length))
         except BaseException as error:
@@ -262,21 +258,29 @@ def fit(
             # given away and the last checkpoint counts.
             whole = not any(leaf.is_deleted() for leaf in jax.tree.leaves(progress.state))
             if memory is not None and not isinstance(error, Exception) and whole:
-                memory.save(progress.state, key)
+                memory.save(progress.state, own_key)
             raise
 
     best = None if evaluator is None else evaluator.best_params
     names = list(history[0]) if history else ["step", *log]
     return FitResult(
-        model=eqx.combine(state.params, static),
-        ema=None if state.ema is None else eqx.combine(state.ema, static),
+        model=eqx.combine(now.params, static),
+        ema=None if now.ema is None else eqx.combine(now.ema, static),
         best=None if best is None else eqx.combine(best, static),
-        state=state,
+        state=now,
         history={name: np.concatenate([part[name] for part in history]) if history else np.zeros(0) for name in names},
         evaluations=[] if evaluator is None else evaluator.results,
         reason=progress.reason or "steps",
         alerts=progress.alerts,
     )
+
+
+def _start(
+    params: PyTree, optimizer: optax.GradientTransformation, ema: float | None, policy: Policy | None
+) -> TrainState:
+    average = None if ema is None else params
+    scale = LossScale.start() if policy is not None and policy.needs_scaling else None
+    return TrainState(jnp.zeros((), jnp.int32), params, optimizer.init(params), average, jnp.ones((), bool), scale)
 
 
 def _empty_log(step: Any, source: Any, state: TrainState, key: Key[Array, ""], capacity: int) -> dict[str, Array]:

@@ -124,7 +124,8 @@ def make_step(
         good = jnp.isfinite(value) & jnp.isfinite(norm)
         ema = state.ema
         if ema_decay is not None:
-            ema = jax.tree.map(lambda old, new: ema_decay * old + (1 - ema_decay) * new, ema, params)
+            kept_share, new_share = ema_decay, 1 - ema_decay
+            ema = jax.tree.map(lambda old, new: kept_share * old + new_share * new, ema, params)
         taken = TrainState(state.step + 1, params, opt_state, ema, state.ok, state.scale)
         if state.scale is None:
             kept = eqx.tree_at(lambda s: s.ok, state, jnp.zeros_like(state.ok))

@@ -172,12 +172,13 @@ def ssbroyden(
             expected=f"at most {max_parameters} parameters",
             remedy="optax.lbfgs() in fit, or raise max_parameters",
         )
-    if state is None:
-        state = BroydenState(x, jnp.eye(x.size, dtype=x.dtype), jnp.zeros((), jnp.int32))
-    state, value, history, taken, evaluations, stalled = _run(objective, unravel, iterations, state, data)
+    start = state
+    if start is None:
+        start = BroydenState(x, jnp.eye(x.size, dtype=x.dtype), jnp.zeros((), jnp.int32))
+    end, value, history, taken, evaluations, stalled = _run(objective, unravel, iterations, start, data)
     if not bool(jnp.isfinite(value)):
         raise InputError("the objective is not finite at the start", got=float(value))
-    return BroydenResult(unravel(state.x), state, value, history, taken, evaluations, stalled)
+    return BroydenResult(unravel(end.x), end, value, history, taken, evaluations, stalled)
 
 
 _UNRAVEL: dict[Any, Callable[[Array], PyTree]] = {}
