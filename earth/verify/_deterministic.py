@@ -123,7 +123,8 @@ def region[Labelled: (xr.Dataset, xr.DataArray)](ds: Labelled, name: str) -> Lab
     if name not in bands:
         raise InputError(f"unknown region {name!r}", expected=", ".join(sorted(bands)))
     low, high = bands[name]
-    return ds.isel(lat=np.flatnonzero((ds["lat"].values >= low) & (ds["lat"].values <= high)))
+    lat = np.asarray(ds["lat"])
+    return ds.isel(lat=np.flatnonzero((lat >= low) & (lat <= high)))
 
 
 def zonal_power_spectrum(field: xr.DataArray, weights="area") -> xr.DataArray:

@@ -131,7 +131,7 @@ def _oracle_analysis(field, tables):
     fourier = np.fft.fft(f, axis=-1)[..., : tables.truncation + 1] / tables.grid.nlon
     out = np.zeros((*f.shape[:-2], *tables.spectral_shape), dtype=complex)
     for m in range(tables.truncation + 1):
-        basis = y[m, m:, :, 0].real.T
+        basis = np.real(y[m, m:, :, 0]).T
         out[..., m, m:] = fourier[..., m] @ np.linalg.pinv(basis).T
     return out
 
