@@ -94,7 +94,7 @@ def md(config: MdConfig, run: Run) -> Outcome:
         f"{n} atoms, {result.rebuilds} neighbour lists built, drift of the conserved energy {result.drift:.1e} ε per atom "
         "over the run. The melt's energy is set by lattice and temperature, so any seed gives it."
     )
-    standard = config == MdConfig() or config == MdConfig(trajectory=config.trajectory)
+    standard = config == MdConfig() or config == MdConfig(trajectory=config.trajectory)  # pyright: ignore
     if standard:
         value = float(result.conserved[199] / n)
         return Outcome("energy after 200 steps (ε/atom)", value, -4.17341, source="LAMMPS, same melt", tolerance=1e-3)
@@ -138,7 +138,7 @@ class TrainConfig(JobConfig):
     epochs: int = Field(100, gt=0, description="passes over the training set")
     batch: int = Field(8, gt=0, description="structures in a batch")
     learning_rate: float = Field(1e-2, gt=0, description="at the start")
-    max_seconds: float = Field(60.0, gt=0, description="training stops after so long")
+    max_seconds: float = Field(600.0, gt=0, description="training stops after so long")
 
 
 @job("chem.train", TrainConfig, summary="Train a potential on energies and forces", x64=False)
@@ -206,7 +206,7 @@ def train(config: TrainConfig, run: Run) -> Outcome:
         after.force_mae / size,
         0.0,
         source="ASE effective-medium potential",
-        tolerance=0.15,
+        tolerance=0.15 if config.model_fields_set == set() else None,  # other settings may be shorter
     )
 
 
@@ -236,7 +236,7 @@ def _train_figure(run: Run, result, predictions, test_set) -> None:
 
     fig = Figure(figsize=(9, 3.6), layout="constrained")
     left, right = fig.subplots(1, 2)
-    left.semilogy([h["epoch"] for h in result.history], [h["loss"] for h in result.history])
+    left.semilogy([h["epoch"] for h in result.history], [h["loss"] for h in result.history], ".-", ms=3)
     left.set(xlabel="epoch", ylabel="loss", title="Training")
     true = np.concatenate([s.forces.ravel() for s in test_set])
     guess = np.concatenate([p.forces.ravel() for p in predictions])
@@ -287,7 +287,8 @@ def property_(config: PropertyJobConfig, run: Run) -> Outcome:
         run.note(f"row {chosen[row]} left out: {text!r}: {why}")
     mols, y = found.mols, target[found.rows]
     parts = (random_split if config.split == "random" else murcko_split)(
-        mols, seed=run.seed if config.split == "random" else None
+        mols,
+        seed=run.seed if config.split == "random" else None,  # pyright: ignore
     )
     train, valid, test = ([mols[k] for k in p] for p in parts)
     settings = PropertyConfig(hidden=config.hidden, members=config.members, epochs=config.epochs, seed=run.seed)

@@ -155,7 +155,7 @@ def start_potential(
     come from the training structures."""
     _need_labels(structures, forces=True)
     e0 = reference_energies(structures) if e0 is None else e0
-    scale = float(np.sqrt(np.mean(np.concatenate([np.ravel(s.forces) for s in structures]) ** 2)))
+    scale = float(np.sqrt(np.mean(np.concatenate([np.ravel(s.forces) for s in structures]) ** 2)))  # pyright: ignore
     rest = [(s.energy - sum(e0[int(z)] for z in s.numbers)) / len(s) for s in structures if s.energy is not None]
     probe = make_potential("schnet", list(e0), cutoff=cutoff, key=key, channels=1, layers=1)
     sample = structures[:: max(1, len(structures) // 20)]
@@ -201,7 +201,7 @@ def loss(potential: Potential, graph: PaddedGraph, config: FitConfig) -> Array:
     de = (readout(values, graph) - graph.globals["energy"]) / atoms * inverse
     df = (forces - graph.nodes["forces"]) * inverse
     measure: Callable = (
-        (lambda x: x * x) if config.huber is None else (lambda x: 2 * optax.huber_loss(x, delta=config.huber))
+        (lambda x: x * x) if config.huber is None else (lambda x: 2 * optax.huber_loss(x, delta=config.huber))  # pyright: ignore
     )
     graphs = jnp.maximum(jnp.sum(graph.graph_mask), 1)
     total = config.energy_weight * jnp.sum(jnp.where(graph.graph_mask, measure(de), 0)) / graphs

@@ -234,7 +234,7 @@ def _frame(head, rows, where, energy, forces, stress, virial) -> Structure:
     for name, value in values.items():
         if not np.isfinite(value).all():
             raise FileFormatError(f"{where}: {name} is not finite")
-    return Structure(numbers, column("pos", 3), cell, pbc, info=head, **values)
+    return Structure(numbers, column("pos", 3), cell, pbc, info=head, **values)  # pyright: ignore
 
 
 def write_extxyz(path: str | Path, frames: Structure | Sequence[Structure], *, append: bool = False) -> Path:
@@ -284,7 +284,7 @@ def read_mlearn(path: str | Path) -> list[Structure]:
         except (KeyError, TypeError, ValueError, IndexError) as error:
             raise FileFormatError(f"{path}, entry {k}: not an mlearn record", got=repr(error)) from None
         info = {key: row[key] for key in ("group", "tag") if key in row}
-        out.append(Structure(numbers, positions, cell, (True,) * 3, energy, forces, stress, info))
+        out.append(Structure(numbers, positions, cell, (True,) * 3, energy, forces, stress, info))  # pyright: ignore
     return out
 
 
@@ -294,7 +294,7 @@ def from_ase(atoms, *, with_results: bool = False) -> Structure:
         np.asarray(atoms.numbers, np.int32),
         np.asarray(atoms.positions, float),
         np.asarray(atoms.cell.array),
-        tuple(map(bool, atoms.pbc)),
+        tuple(map(bool, atoms.pbc)),  # pyright: ignore
     )
     if not with_results:
         return s

@@ -28,7 +28,7 @@ class Rdf:
         if not all(s.pbc):
             raise InputError("g(r) is defined for a bulk, periodic in three directions", got=f"pbc={s.pbc}")
         cell = np.asarray(s.cell, np.float64)
-        found = pairs(frame.positions, s.cell, pbc=s.pbc, cutoff=float(self.edges[-1]), capacity=self._capacity(frame))
+        found = pairs(frame.positions, s.cell, pbc=s.pbc, cutoff=float(self.edges[-1]), capacity=self._capacity(frame))  # pyright: ignore
         n = int(found.count)
         if n > len(found.centers):
             i, j, shift = host_pairs(frame.positions, cell, s.pbc, float(self.edges[-1]))

@@ -67,7 +67,7 @@ class Snapshot:
                 key=key,
                 step=self.step,
                 room=self.room,
-                **extra,
+                **extra,  # pyright: ignore
             )
         return path
 
@@ -84,7 +84,7 @@ class Snapshot:
             with np.load(path, allow_pickle=False) as z:
                 extra = tuple(jnp.asarray(z[f"extra_{k}"]) for k in range(sum(n.startswith("extra_") for n in z.files)))
                 arrays = [jnp.asarray(z[n]) for n in ("positions", "velocities", "forces")]
-                phase = Phase(*arrays, jax.random.wrap_key_data(jnp.asarray(z["key"])), extra)
+                phase = Phase(*arrays, jax.random.wrap_key_data(jnp.asarray(z["key"])), extra)  # pyright: ignore
                 return Snapshot(phase, int(z["step"]), tuple(map(int, z["room"])))
         except (ValueError, KeyError, OSError) as error:
             raise FileFormatError(f"{path} is not a snapshot of a simulation", got=str(error)) from None
@@ -299,7 +299,11 @@ def _tell(observers, step: int, p: Phase, potential: float, system: System, inte
     if not math.isfinite(potential):
         raise ConvergenceError(f"the potential energy is not finite at step {step}", remedy=_REMEDY)
     frame = Frame(
-        step, step * integrator.dt, *(np.asarray(a) for a in (p.positions, p.velocities, p.forces)), potential, system
+        step,
+        step * integrator.dt,
+        *(np.asarray(a) for a in (p.positions, p.velocities, p.forces)),
+        potential,
+        system,  # pyright: ignore
     )
     for observer in observers:
         observer(frame)

@@ -79,16 +79,16 @@ def make_system(positions, masses=1.0, *, cell=None, pbc=False, velocities=None,
     if any(flags) and not np.asarray(cell).any():
         raise InputError("a periodic system without a cell", got=f"pbc={flags}", remedy="cell=...")
     numbers = (0,) * n if numbers is None else tuple(int(z) for z in numbers)
-    return System(positions, velocities, jnp.asarray(host, dtype), cell, flags, numbers)
+    return System(positions, velocities, jnp.asarray(host, dtype), cell, flags, numbers)  # pyright: ignore
 
 
 def from_structure(structure: Structure, *, dtype=None) -> System:
     """A system at rest with standard atomic weights."""
     return make_system(
         structure.positions,
-        structure.masses,
+        structure.masses,  # pyright: ignore
         cell=structure.cell,
-        pbc=structure.pbc,
+        pbc=structure.pbc,  # pyright: ignore
         numbers=structure.numbers,
         dtype=dtype,
     )

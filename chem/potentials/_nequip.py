@@ -35,7 +35,7 @@ class _Convolution(eqx.Module):
         self.down = Linear(self.target * channels, self.target * channels, key=k[2], dtype=dtype)
         self.gate = Gate(self.target * channels)
         count = self.gate.gates
-        self.gates = Linear(self.target * channels, [(count, "0e")], key=k[3], dtype=dtype) if count else None
+        self.gates = Linear(self.target * channels, [(count, "0e")], key=k[3], dtype=dtype) if count else None  # pyright: ignore
         self.skip = SpeciesLinear(source, self.target, species, channels=channels, key=k[4], dtype=dtype)
 
     def __call__(self, h: Array, e: Edges, species: Array, average: float) -> Array:

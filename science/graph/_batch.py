@@ -106,13 +106,13 @@ def batch_graphs(graphs: Sequence[Graph], shape: BatchShape | None = None) -> Pa
     owner = np.repeat(np.arange(len(graphs), dtype=np.int32), [g.n_nodes for g in graphs])
     edge_arrays = {k: np.concatenate([g.edges[k] for g in graphs])[order] for k in first.edges}
     return PaddedGraph(
-        senders=pad(senders[order], shape.edges),
-        receivers=pad(receivers[order], shape.edges, shape.nodes),
-        graph_of_node=pad(owner, shape.nodes, shape.graphs),
-        nodes={k: pad(np.concatenate([g.nodes[k] for g in graphs]), shape.nodes) for k in first.nodes},
-        edges={k: pad(v, shape.edges) for k, v in edge_arrays.items()},
-        globals={k: pad(np.stack([np.asarray(g.globals[k]) for g in graphs]), shape.graphs) for k in first.globals},
-        graph_mask=np.arange(shape.graphs) < len(graphs),
+        senders=pad(senders[order], shape.edges),  # pyright: ignore
+        receivers=pad(receivers[order], shape.edges, shape.nodes),  # pyright: ignore
+        graph_of_node=pad(owner, shape.nodes, shape.graphs),  # pyright: ignore
+        nodes={k: pad(np.concatenate([g.nodes[k] for g in graphs]), shape.nodes) for k in first.nodes},  # pyright: ignore
+        edges={k: pad(v, shape.edges) for k, v in edge_arrays.items()},  # pyright: ignore
+        globals={k: pad(np.stack([np.asarray(g.globals[k]) for g in graphs]), shape.graphs) for k in first.globals},  # pyright: ignore
+        graph_mask=np.arange(shape.graphs) < len(graphs),  # pyright: ignore
     )
 
 

@@ -1,5 +1,6 @@
 """Training: reference energies, statistics, losses that fall, refusals; relaxation; the ASE calculator; chem.train."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -65,7 +66,7 @@ def test_huber_equals_squares_for_small_residuals():
     from sciax.science.graph import batch_graphs
 
     graph = batch_graphs([training._labelled(p, s, False) for s in data])
-    a, b = (training.loss(p, graph, training.FitConfig(huber=h)) for h in (None, 1e3))
+    a, b = (eqx.filter_jit(training.loss)(p, graph, training.FitConfig(huber=h)) for h in (None, 1e3))
     np.testing.assert_allclose(a, b, rtol=1e-5)
 
 

@@ -8,6 +8,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, Int
 
 from sciax.core.errors import InputError, SciaxError
@@ -69,7 +70,7 @@ class NeighbourList(eqx.Module):
         Raises:
             InputError: positions that are not finite, a degenerate cell, a negative skin, traced arrays.
         """
-        if isinstance(positions, jax.core.Tracer) or isinstance(cell, jax.core.Tracer):
+        if isinstance(positions, Tracer) or isinstance(cell, Tracer):
             raise InputError(
                 "a neighbour list is built outside jit, and updated inside", remedy="pass the list in, call update"
             )
@@ -139,7 +140,7 @@ class NeighbourList(eqx.Module):
             pbc=check_input(positions, jnp.asarray(cell), pbc, cutoff),
             cutoff=float(cutoff),
             skin=float(skin),
-            grid=Grid(tuple(grid[:3]), tuple(grid[3:6]), grid[6]),
+            grid=Grid(tuple(grid[:3]), tuple(grid[3:6]), grid[6]),  # pyright: ignore
             max_width=width,
             method=method,
         )
@@ -244,7 +245,7 @@ class NeighbourList(eqx.Module):
         )
         if on_overflow == "flag":
             return new
-        if isinstance(new.count, jax.core.Tracer):
+        if isinstance(new.count, Tracer):
             new_centers = eqx.error_if(
                 new.centers,
                 new.overflowed,
@@ -257,7 +258,7 @@ class NeighbourList(eqx.Module):
         self, positions: Float[Array, "atoms 3"], cell: Float[Array, "3 3"] | None = None, *, on_overflow: str = "raise"
     ) -> "NeighbourList":
         """`update` only where `stale` says so. An overflow once flagged stays flagged."""
-        if isinstance(positions, jax.core.Tracer):
+        if isinstance(positions, Tracer):
             # kept flags: a list that overflowed must not look sound after a later, smaller rebuild
             needed = self.stale(positions, cell) & ~self.overflowed
             arrays, static = eqx.partition(self, eqx.is_array)

@@ -11,7 +11,7 @@ import numpy as np
 def available() -> bool:
     """True where the extension was built; registers its FFI targets once."""
     try:
-        from sciax.core.ops.native import _neighbours
+        from sciax.core.ops.native import _neighbours  # pyright: ignore
     except ImportError:
         return False
     for name, capsule in _neighbours.targets().items():

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Float, Int
 
 from sciax.core.errors import DTypeError, InputError, ShapeError, UnsupportedError
@@ -102,7 +103,7 @@ def host_pairs(positions, cell, pbc, cutoff: float) -> tuple[np.ndarray, np.ndar
     """
     positions, cell = np.asarray(positions, np.float64), np.asarray(cell, np.float64)
     pbc = check_input(positions, cell, pbc, cutoff)
-    from scipy.spatial import cKDTree
+    from scipy.spatial import cKDTree  # pyright: ignore
 
     n = len(positions)
     if not np.isfinite(positions).all():
@@ -153,7 +154,7 @@ def plan_grid(positions: np.ndarray, cell: np.ndarray, pbc, cutoff: float, headr
     index = np.clip(((fractional - offset) / np.maximum(span, 1e-300) * bins).astype(int), 0, bins - 1)
     fullest = np.bincount(np.ravel_multi_index(index.T, bins)).max()
     per_bin = int(min(n, np.ceil(fullest * headroom) + 1))
-    return Grid(tuple(map(int, bins)), tuple(map(int, reach)), per_bin)
+    return Grid(tuple(map(int, bins)), tuple(map(int, reach)), per_bin)  # pyright: ignore
 
 
 def basis_jax(cell: Array, pbc: tuple[bool, bool, bool]) -> Array:
@@ -310,7 +311,7 @@ def pairs(
     flags = check_input(positions, cell, pbc, cutoff)
     if method not in ("auto", "native", "xla"):
         raise InputError(f"unknown pair search {method!r}", expected="auto, native or xla")
-    traced = isinstance(positions, jax.core.Tracer) or isinstance(cell, jax.core.Tracer)
+    traced = isinstance(positions, Tracer) or isinstance(cell, Tracer)
     if capacity is None:
         if traced:
             raise InputError(

@@ -146,7 +146,7 @@ class Irreps(tuple[tuple[int, Irrep], ...]):
         """Every multiplicity times `times`."""
         return Irreps([(mul * times, ir) for mul, ir in self])
 
-    __rmul__ = __mul__
+    __rmul__ = __mul__  # pyright: ignore
 
     def __iter__(self) -> Iterator[tuple[int, Irrep]]:
         return super().__iter__()

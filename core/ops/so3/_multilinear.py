@@ -15,6 +15,7 @@ import jax
 import jax.extend as jex
 import jax.numpy as jnp
 import numpy as np
+from jax.core import ShapedArray, Tracer
 from jax.interpreters import ad, batching, mlir
 from jaxtyping import Array
 
@@ -120,7 +121,7 @@ multilinear_p = jex.core.Primitive("sciax_multilinear")
 multilinear_p.def_impl(
     lambda *operands, **params: (
         jax.jit(functools.partial(_kernel, **params))(*operands)
-        if any(isinstance(x, jax.core.Tracer) for x in operands)
+        if any(isinstance(x, Tracer) for x in operands)
         else _compiled(tuple(operands), **params)
     )
 )
@@ -132,7 +133,7 @@ def _compiled(operands, *, table, out, out_batch):
 
 
 def _abstract(*operands, table, out, out_batch):
-    return jax.core.ShapedArray((table.sizes[out], *out_batch), jnp.result_type(*operands))
+    return ShapedArray((table.sizes[out], *out_batch), jnp.result_type(*operands))
 
 
 multilinear_p.def_abstract_eval(_abstract)
@@ -148,7 +149,7 @@ def _jvp(primals, tangents, *, table, out, out_batch):
         operands = [*primals[:k], tangent, *primals[k + 1 :]]
         term = multilinear_p.bind(*operands, table=table, out=out, out_batch=out_batch)
         total = term if total is None else total + term
-    return value, ad.Zero.from_primal_value(value) if total is None else total
+    return value, jnp.zeros_like(value) if total is None else total
 
 
 def _transpose(cotangent, *operands, table, out, out_batch):
