@@ -86,9 +86,8 @@ def score_card(skill: xr.DataArray, baseline: str, score: str = "rmse") -> Figur
         ax.text(
             j, i, f"{100 * table[i, j]:.0f}", ha="center", va="center", fontsize=7, color="white" if dark else "#333333"
         )
-    fig.colorbar(
-        image, ax=ax, label=f"{score.upper()} skill over {baseline.replace('_', ' ')} (%: numbers)", shrink=0.9
-    )
+    ax.set_title(f"{score.upper()} skill over {baseline.replace('_', ' ')}, %", fontsize=10)
+    fig.colorbar(image, ax=ax, shrink=0.9).ax.tick_params(labelsize=7)
     return fig
 
 

@@ -22,6 +22,7 @@
 # climatological one, and 30-day forecasts keep the flow's variance.
 
 # %%
+# %matplotlib inline
 import equinox as eqx
 import jax
 import jax.numpy as jnp

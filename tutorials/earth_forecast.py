@@ -20,6 +20,7 @@
 # barotropic vorticity equation, on fields the project makes itself (synthetic, and labelled so).
 
 # %%
+# %matplotlib inline
 import matplotlib.pyplot as plt
 import numpy as np
 
