@@ -8,6 +8,7 @@ Sources: P. Jordan, E. Wigner 1928; J. Seeley, M. Richard, P. Love 2012.
 
 from collections.abc import Mapping
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -93,7 +94,7 @@ class FermionSum:
         InputError: a product that cannot be read.
     """
 
-    def __init__(self, terms: Mapping[str | tuple[Ladder, ...], complex] | None = None):
+    def __init__(self, terms: Mapping[Any, complex] | None = None):
         self.terms: dict[tuple[Ladder, ...], complex] = {}
         for key, c in (terms or {}).items():
             product = _parse(key) if isinstance(key, str) else tuple(key)

@@ -278,7 +278,7 @@ def simulate(
     log = np.concatenate(rows) if rows else np.zeros((0, len(COLUMNS)))
     number = np.arange(start + 1, end + 1)
     final = eqx.tree_at(lambda s: (s.positions, s.velocities), system, (phase.positions, phase.velocities))
-    series = dict(zip(COLUMNS, log.T))
+    series: dict[str, Any] = dict(zip(COLUMNS, log.T))
     if not all(system.pbc):
         series["pressure"] = None  # undefined without a volume
     return MDResult(
@@ -298,12 +298,7 @@ _REMEDY = "a smaller time step, a relaxed start (chem.relax), or a potential tha
 def _tell(observers, step: int, p: Phase, potential: float, system: System, integrator: Integrator) -> None:
     if not math.isfinite(potential):
         raise ConvergenceError(f"the potential energy is not finite at step {step}", remedy=_REMEDY)
-    frame = Frame(
-        step,
-        step * integrator.dt,
-        *(np.asarray(a) for a in (p.positions, p.velocities, p.forces)),
-        potential,
-        system,  # pyright: ignore
-    )
+    positions, velocities, forces = (np.asarray(a) for a in (p.positions, p.velocities, p.forces))
+    frame = Frame(step, step * integrator.dt, positions, velocities, forces, potential, system)
     for observer in observers:
         observer(frame)

@@ -194,7 +194,9 @@ def _masked_samples(rng: np.random.Generator):
     valid[4:7, :6] = False
     yield Sample("ordinary", (rng.standard_normal((2, 9, 12)), valid, lat, lon), fixed=(2, 3))
     yield Sample("badly scaled", (1e9 * rng.standard_normal((9, 12)), valid, lat, lon), fixed=(2, 3))
-    yield Sample("empty, nothing valid", (rng.standard_normal((9, 12)), np.zeros((9, 12), bool), lat, lon), fixed=(2, 3))
+    yield Sample(
+        "empty, nothing valid", (rng.standard_normal((9, 12)), np.zeros((9, 12), bool), lat, lon), fixed=(2, 3)
+    )
 
 
 @operator(

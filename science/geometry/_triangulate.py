@@ -126,7 +126,8 @@ def _parts(shape: Any, mesh: Mesh, pieces: Any, size: float) -> dict[str, np.nda
         on = np.zeros(len(exterior), bool)
         for other, p in pieces:
             if other == name:
-                gap, at = KDTree(p).query(ends)
+                gap, nearest = KDTree(p).query(ends)
+                at = np.asarray(nearest)
                 step = np.abs(at[:, 0] - at[:, 1])
                 closed = np.linalg.norm(p[0] - p[-1]) < 1e-9 * size
                 neighbours = (step == 1) | (closed & (step >= len(p) - 2))

@@ -133,7 +133,8 @@ class Mesh:
         if self.kind == "tet":
             return np.linalg.det(p[:, 1:] - p[:, :1]) / 6.0
         tets = [(0, 1, 3, 4), (1, 2, 3, 6), (4, 6, 5, 1), (4, 7, 6, 3), (1, 6, 3, 4)]
-        return sum(np.abs(np.linalg.det(p[:, list(t[1:])] - p[:, [t[0]]])) for t in tets) / 6.0
+        parts = [np.abs(np.linalg.det(p[:, list(t[1:])] - p[:, [t[0]]])) for t in tets]
+        return np.sum(parts, axis=0) / 6.0
 
     @property
     def volume(self) -> float:

@@ -171,10 +171,10 @@ def _clean_points(raw: Raw, cells, blocks, top, merge, notes):
     points = raw.points
     identity = np.arange(len(points))
     if merge:
-        from scipy.spatial import cKDTree
+        from scipy.spatial import KDTree
 
         span = float(np.ptp(points, axis=0).max()) or 1.0
-        pairs = cKDTree(points).query_pairs(1e-10 * span, output_type="ndarray")
+        pairs = KDTree(points).query_pairs(1e-10 * span, output_type="ndarray")
         if len(pairs):
             from scipy.sparse import coo_matrix
             from scipy.sparse.csgraph import connected_components
@@ -264,7 +264,7 @@ def _bit_packed(mesh: Mesh, main: list[Block]) -> dict[str, np.ndarray]:
         found = []
         # its facets count from the cell's vertices in ascending order for simplices
         corners = np.sort(mesh.corners, axis=1) if CELLS[mesh.kind].simplex else mesh.corners
-        for bit, local in enumerate(order):
+        for bit, local in enumerate(order or []):
             found.append(mesh.find_facets(corners[(flags >> bit) & 1 == 1][:, local]))
         groups[name.removeprefix("skfem:b:")] = np.unique(np.concatenate(found))
     return groups

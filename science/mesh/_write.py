@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -32,12 +33,12 @@ def write_mesh(
         facets = {name: mesh.facets[rows] for name, rows in mesh.facet_groups.items()}
         cells = {name: mesh.cells[rows] for name, rows in mesh.cell_groups.items()}
         return write_msh(path, points, mesh.cells, mesh.dim, facets, cells)
-    data = {name: [np.asarray(values)] for name, values in (cell_data or {}).items()}
+    data: dict[str, Any] = {name: [np.asarray(values)] for name, values in (cell_data or {}).items()}
     for name, rows in mesh.cell_groups.items():
         member = np.zeros(len(mesh.cells), dtype=np.int32)
         member[rows] = 1
         data[f"group:{name}"] = [member]
-    fields = {name: np.asarray(values) for name, values in (point_data or {}).items()}
+    fields: dict[str, Any] = {name: np.asarray(values) for name, values in (point_data or {}).items()}
     try:
         meshio.write(path, meshio.Mesh(points, [(form, mesh.cells)], fields, data))
     except (Exception, SystemExit) as error:

@@ -7,9 +7,9 @@ field is a flux too (`grad p = div(p I)`), which gives flow problems their tract
 
 from dataclasses import dataclass
 
-import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from sciax.core.errors import UnsupportedError
 from sciax.science.pde._expr import (
@@ -155,7 +155,7 @@ def _number(factors) -> tuple[float, tuple[Expr, ...]]:
     sign, rest = 1.0, []
     for factor in factors:
         value = factor.value if isinstance(factor, Constant) else None
-        if value is None or isinstance(value, jax.core.Tracer):
+        if value is None or isinstance(value, Tracer):
             rest.append(factor)
             continue
         sign *= float(np.sign(value))

@@ -8,6 +8,7 @@ orders through the plain scan. On the CPU the compiled kernel serves them where 
 from functools import cache, partial
 
 import jax
+import jax.core
 import jax.numpy as jnp
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
@@ -141,8 +142,8 @@ def _lower(primitive, xla, native):
     mlir.register_lowering(primitive, mlir.lower_fun(xla, multiple_results=multiple))
 
     def on_cpu(*arrays, program, implementation):
-        use_native = implementation != "xla" and native is not None and _native.available()
-        return (native if use_native else xla)(*arrays, program=program, implementation=implementation)
+        compiled = native if implementation != "xla" and _native.available() else None
+        return (xla if compiled is None else compiled)(*arrays, program=program, implementation=implementation)
 
     mlir.register_lowering(primitive, mlir.lower_fun(on_cpu, multiple_results=multiple), platform="cpu")
 

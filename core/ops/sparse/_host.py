@@ -59,13 +59,18 @@ class _Factor:
     def __init__(self, host: _Host, data: np.ndarray, definite: bool):
         matrix = self.matrix = host.matrix(data)
         self.order: np.ndarray | None = None
-        self.size = np.abs(matrix)
+        self.size = abs(matrix)
         self.left, self.right = _scales(host, self.size, definite)
         rows = np.repeat(np.arange(host.shape[0]), np.diff(host.indptr))
         matrix = host.matrix(data * self.left[rows] * self.right[host.indices])
         if definite:
             # A definite matrix needs no pivoting, so any symmetric order that keeps fill low will do.
-            options = {"diag_pivot_thresh": 0.0, "relax": 4, "panel_size": 16, "options": {"SymmetricMode": True}}
+            options: dict[str, Any] = {
+                "diag_pivot_thresh": 0.0,
+                "relax": 4,
+                "panel_size": 16,
+                "options": {"SymmetricMode": True},
+            }
             self.order = nested_dissection(host)
             if self.order is not None:
                 columns = matrix[self.order][:, self.order].tocsc()
@@ -74,7 +79,7 @@ class _Factor:
                 self.lu = spla.splu(matrix.tocsc(), permc_spec="MMD_AT_PLUS_A", **options)
         else:
             self.lu = spla.splu(matrix.tocsc())
-        weight = np.asarray(self.size.sum(axis=1)).ravel() * np.random.default_rng(0).uniform(0.5, 1.0, matrix.shape[0])
+        weight = np.asarray(self.size.sum(axis=1)).ravel() * np.random.default_rng(0).uniform(0.5, 1.0, host.shape[0])
         response = self.solve(weight.astype(data.dtype), False)
         with np.errstate(all="ignore"):
             self.condition = float(np.max((self.size @ np.abs(response)) / weight, initial=0.0))
@@ -107,7 +112,7 @@ def direct(host: _Host, data: np.ndarray, b: np.ndarray, transpose: bool, defini
         return b, 0, np.inf, SINGULAR
     dtype = np.result_type(data, b)
     if np.iscomplexobj(b) and not np.iscomplexobj(data):
-        x = factor.solve(b.real.copy(), transpose) + 1j * factor.solve(b.imag.copy(), transpose)
+        x = factor.solve(np.real(b).copy(), transpose) + 1j * factor.solve(np.imag(b).copy(), transpose)
     else:
         x = factor.solve(b.astype(dtype), transpose)
     matrix = factor.matrix.T if transpose else factor.matrix

@@ -1,14 +1,15 @@
 """`A x = b` on a fixed pattern, differentiable in the matrix and the right-hand side to any order."""
 
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import lineax as lx
 import numpy as np
-from jaxtyping import Array, Float, Int, Shaped
+from jax.core import Tracer
+from jaxtyping import Array, Shaped
 
 from sciax.core.errors import ConvergenceError, InputError, ShapeError, SingularError, did_you_mean
 from sciax.core.ops._registry import Sample, operator
@@ -24,14 +25,14 @@ class SolveInfo(NamedTuple):
     """How a linear solve went.
 
     Attributes:
-        iterations: of the Krylov method; 1 for a direct solve.
-        residual: `|b - A x| / |b|`, computed from the answer itself.
-        status: 0 solved, 1 singular, 2 not converged, 3 matrix or right-hand side not finite.
+        iterations: Int[Array, ""], of the Krylov method; 1 for a direct solve.
+        residual: Float[Array, ""], `|b - A x| / |b|`, computed from the answer itself.
+        status: Int[Array, ""], 0 solved, 1 singular, 2 not converged, 3 matrix or right-hand side not finite.
     """
 
-    iterations: Int[Array, ""]
-    residual: Float[Array, ""]
-    status: Int[Array, ""]
+    iterations: Any
+    residual: Any
+    status: Any
 
 
 _MESSAGES = {
@@ -260,7 +261,7 @@ def solve_with_info(
         maxiter = min(10 * pattern.shape[0] + 100, 10_000)
     options = {"definite": definite, "method": method, "tol": float(tol), "maxiter": int(maxiter)}
     on_host = method == "direct" or preconditioner == "amg"
-    if on_host and not any(isinstance(a, jax.core.Tracer) for a in (data, b)):
+    if on_host and not any(isinstance(a, Tracer) for a in (data, b)):
         x, info = _callback(pattern.host, data, b, transpose=False, **options)
         return jnp.asarray(x, dtype), info
     if pattern.shape[0] == 0:

@@ -141,5 +141,5 @@ def _trigonometric(nodes: np.ndarray, x: np.ndarray, period: float) -> np.ndarra
     waves = np.arange(-(n // 2), (n + 1) // 2)
     phase = np.exp(2j * np.pi / period * (x[:, None, None] - nodes[None, :, None]) * waves)
     if n % 2 == 0:
-        phase[..., 0] = phase[..., 0].real  # the highest wave of an even grid is a cosine
-    return phase.real.sum(axis=2) / n
+        phase[..., 0] = np.real(phase[..., 0])  # the highest wave of an even grid is a cosine
+    return np.real(phase).sum(axis=2) / n

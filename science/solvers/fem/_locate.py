@@ -14,11 +14,11 @@ def locate(mesh: Mesh, points: np.ndarray, nearest: bool = False) -> tuple[np.nd
     Candidates are the cells with the nearest centres, then all cells whose bounding box holds the point. With `nearest`,
     a point outside gets the nearest of its candidates, at coordinates beyond the cell.
     """
-    from scipy.spatial import cKDTree
+    from scipy.spatial import KDTree
 
     tree = mesh.cache.get("tree")
     if tree is None:
-        tree = mesh.cache["tree"] = cKDTree(mesh.centres)
+        tree = mesh.cache["tree"] = KDTree(mesh.centres)
     many = min(len(mesh.cells), {1: 3, 2: 10, 3: 30}[mesh.dim])
     _, near = tree.query(points, k=many)
     near = near.reshape(len(points), many)

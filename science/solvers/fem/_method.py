@@ -5,6 +5,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from sciax.core import default_float, require_dtype
 from sciax.core.errors import ConvergenceError, InputError, SciaxError, SingularError, UnsupportedError, did_you_mean
@@ -398,7 +399,11 @@ class Fem(Method):
         values = {**values, **self.compiled}
         tables = [stack_basis(*self.patch.basis(k)) for k in layout.orders]
         z = self._at_points(arrays["nodes"], tables, vector)
-        rate = None if previous is None else rate_scale * (z - self._at_points(arrays["nodes"], tables, previous))[:, 0]
+        rate = (
+            None
+            if previous is None or rate_scale is None
+            else rate_scale * (z - self._at_points(arrays["nodes"], tables, previous))[:, 0]
+        )
         arrayed = {n: v for n, v in values.items() if n not in self.compiled}
         samples, plain = self._samples(arrayed, self.patch, arrays)
         plain.update(self.compiled)
@@ -620,7 +625,7 @@ class Fem(Method):
         return vector, SolveInfo(count, size / jnp.maximum(first, 1e-3), code), history
 
     def _check_newton(self, info, history) -> None:
-        if isinstance(info.status, jax.core.Tracer):
+        if isinstance(info.status, Tracer):
             checked(info.residual, info, "Newton's method")
             return
         if int(info.status) == 2:
