@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any
 
 import jax
+import jax.core
 import jax.numpy as jnp
 import numpy as np
 
@@ -229,7 +230,7 @@ class Circuit(Builder):
                 values.append(value)
         return self.append(replace(gate, angles=tuple(expressions)), values)
 
-    def _conditioned(self, condition, body) -> "Circuit":
+    def _conditioned(self, condition, body: Any) -> "Circuit":
         if any(g.condition is not None for g in body.gates):
             raise InputError("conditions cannot be nested")
         gates = [g if g.kind == "barrier" else replace(g, condition=condition) for g in body.gates]

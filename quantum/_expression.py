@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
+import jax.core
 import numpy as np
 
 from sciax.core.errors import InputError

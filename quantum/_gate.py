@@ -144,7 +144,7 @@ def _unitary_power(matrix: np.ndarray, exponent: float) -> np.ndarray:
     from scipy.linalg import schur
 
     # The Schur form of a normal matrix is diagonal, with orthonormal vectors even for repeated eigenvalues.
-    triangle, vectors = schur(matrix, output="complex")
+    triangle, vectors = schur(matrix, output="complex")  # pyright: ignore[reportAssignmentType]
     angles = np.angle(np.diag(triangle))
     # -1 may come out as either branch from rounding: take +pi for both
     angles = np.where(np.isclose(angles, -np.pi), np.pi, angles)

@@ -163,14 +163,16 @@ class _RunBuilder:
             self.rows.append((x, z, cmask | on, cval | value, 1 | int(real[k]) << 1))
 
     def build(self) -> Run:
-        offsets, total, groups = {None: 0}, len(self.constants), []
+        offsets: dict[Any, int] = {None: 0}
+        total, groups = len(self.constants), []
         for key, slots in self.groups.items():
             function, m = self.functions[key]
-            groups.append(Group(function, np.array(slots, np.int64).T))
+            groups.append(Group(function, np.array(slots, np.int32).T))
             for k in range(m):
                 offsets[(key, k)] = total
                 total += len(slots)
-        order = np.array([offsets[key] + position for key, position in self.where], np.int64)
+        # int32: an index array that JAX has seen with 64-bit arrays off must mean the same with them on
+        order = np.array([offsets[key] + position for key, position in self.where], np.int32)
         constants = np.array(self.constants, np.complex128).reshape(-1, 4)
         return Run(
             Program.from_rows(self.n, np.array(self.rows, np.int64).reshape(-1, 5)), constants, tuple(groups), order
@@ -250,8 +252,8 @@ def lower(structure: Structure, *, keep: bool = False) -> Lowered:
     table = np.array(entries, np.float64).reshape(-1, 3)
     angles = Angles(
         len(constants),
-        table[:, 0].astype(np.int64),
-        table[:, 1].astype(np.int64),
+        table[:, 0].astype(np.int32),
+        table[:, 1].astype(np.int32),
         table[:, 2],
         np.array(constants, np.float64),
     )

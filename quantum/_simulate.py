@@ -5,6 +5,7 @@ from functools import lru_cache, partial
 from typing import Any
 
 import jax
+import jax.core
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Complex, Float

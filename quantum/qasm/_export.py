@@ -307,7 +307,7 @@ def _diagonalise(m: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
     if abs(m[0, 1]) < 1e-16 and abs(m[1, 0]) < 1e-16:
         return np.diag(m), np.eye(2, dtype=complex)
-    triangle, vectors = schur(m, output="complex")
+    triangle, vectors = schur(m, output="complex")  # pyright: ignore[reportAssignmentType]
     return np.diag(triangle), vectors
 
 

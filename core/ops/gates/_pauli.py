@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property, partial
 
 import jax
+import jax.core
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
