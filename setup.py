@@ -15,6 +15,7 @@ setup(
         Extension(
             f"sciax.core.ops.native._{source.stem}",
             [source.as_posix()],
+            depends=[header.as_posix() for header in sorted(NATIVE.glob("*.h"))],
             include_dirs=[jaxlib_path[0] + "/include"],
             extra_compile_args=["-O3", "-std=c++17", "-fopenmp"],
             extra_link_args=["-fopenmp"],
