@@ -55,7 +55,9 @@ def main() -> None:
         # Compilation and start are in both calls and cancel in the difference.
         ours.append(timed(lambda: fitted(2 * STEPS)) - timed(lambda: fitted(STEPS)))
     ratio = min(ours) / min(hand)
-    print(f"fit / hand-written scan: {ratio:.3f}  ({1e3 * min(ours) / STEPS:.2f} ms and {1e3 * min(hand) / STEPS:.2f} ms a step)")
+    print(
+        f"fit / hand-written scan: {ratio:.3f}  ({1e3 * min(ours) / STEPS:.2f} ms and {1e3 * min(hand) / STEPS:.2f} ms a step)"
+    )
 
 
 if __name__ == "__main__":
