@@ -1,6 +1,6 @@
-"""FLOPs, bytes and peak memory of a jaxpr, counted by ourselves.
+"""FLOPs and bytes moved of a jaxpr, counted by ourselves.
 
-XLA counts the body of a scan once and reports a CPU peak that cannot be used; this counter multiplies by the number of steps.
+XLA counts the body of a scan once (10x wrong at length 10); this counter multiplies by the number of steps.
 Matrix products and convolutions are exact; an elementwise operation is one FLOP an entry, an exp or a tanh one transcendental
 (counted apart, as XLA does).
 """
@@ -279,143 +279,6 @@ def _counts_up(body: Any, nconsts: int, k: int) -> bool:
     return False
 
 
-def peak_bytes(jaxpr: Any) -> int:
-    """Arguments, results and the largest sum of temporaries that live at one time.
-
-    Equations run in their order; an elementwise result with one consumer is fused into it; an elementwise result takes over
-    the memory of an operand that dies with it. An estimate of XLA's own sum of arguments, temporaries and outputs.
-    """
-    jaxpr = getattr(jaxpr, "jaxpr", jaxpr)
-    held = sum(nbytes(v.aval) for v in (*jaxpr.invars, *jaxpr.constvars))
-    results = {v for v in jaxpr.outvars if not isinstance(v, Literal)} - set(jaxpr.invars) - set(jaxpr.constvars)
-    return held + sum(nbytes(v.aval) for v in results) + _temporaries(_flatten(jaxpr))
-
-
-@dataclass
-class _Step:
-    name: str
-    inputs: list[Any]
-    outputs: list[Any]
-    extra: int
-
-
-@dataclass
-class _Program:
-    steps: list[_Step]
-    kept: set[Any]  # arguments and results: not temporaries
-
-
-def _flatten(jaxpr: Any) -> _Program:
-    """Calls inlined (jit, custom derivatives); loops and branches as single steps that need `extra` bytes inside."""
-    steps: list[_Step] = []
-    alias: dict[Any, Any] = {}
-
-    def resolve(v: Any) -> Any:
-        while not isinstance(v, Literal) and v in alias:
-            v = alias[v]
-        return v
-
-    def add(j: Any, scope: dict[Any, Any]) -> None:
-        for eqn in j.eqns:
-            ins = [scope.get(v, v) if not isinstance(v, Literal) else v for v in eqn.invars]
-            name = eqn.primitive.name
-            inner = inner_jaxprs(eqn)
-            if (
-                name
-                in (
-                    "jit",
-                    "pjit",
-                    "closed_call",
-                    "core_call",
-                    "custom_jvp_call",
-                    "custom_vjp_call",
-                    "remat2",
-                    "checkpoint",
-                )
-                and inner
-            ):
-                body = inner[0]
-                fresh: dict[Any, Any] = dict(zip(body.invars, ins))
-                for e in body.eqns:
-                    for v in e.outvars:
-                        fresh[v] = _Fresh(v.aval)
-                add(body, fresh)
-                for outer, own in zip(eqn.outvars, body.outvars):
-                    target = scope.get(outer, outer)
-                    if not isinstance(own, Literal):
-                        alias[target] = fresh.get(own, own)
-                continue
-            extra = 0
-            if name in ("scan", "while", "cond"):
-                extra = max((_inside(i) for i in inner), default=0)
-            steps.append(
-                _Step(
-                    name, [v for v in ins if not isinstance(v, Literal)], [scope.get(v, v) for v in eqn.outvars], extra
-                )
-            )
-
-    add(jaxpr, {})
-    for step in steps:
-        step.inputs = [resolve(v) for v in step.inputs]
-    kept = {resolve(v) for v in (*jaxpr.outvars, *jaxpr.invars, *jaxpr.constvars) if not isinstance(v, Literal)}
-    return _Program(steps, kept)
-
-
-class _Fresh:
-    """A variable of an inlined call, one for each place it is called from."""
-
-    def __init__(self, aval: Any):
-        self.aval = aval
-
-
-def _inside(body: Any) -> int:
-    """Memory that one step of a body needs besides what it is given: its temporaries and its results."""
-    return _temporaries(_flatten(body)) + sum(
-        nbytes(v.aval) for v in body.outvars if not isinstance(v, Literal) and v not in set(body.invars)
-    )
-
-
-def _temporaries(program: _Program) -> int:
-    uses: dict[Any, int] = {}
-    for step in program.steps:
-        for v in step.inputs:
-            uses[v] = uses.get(v, 0) + 1
-    last: dict[Any, int] = {}
-    consumers: dict[Any, list[str]] = {}
-    virtual: dict[Any, list[Any]] = {}
-    for step in program.steps:
-        for v in step.inputs:
-            consumers.setdefault(v, []).append(step.name)
-    # A fused result keeps its own operands alive until its consumer runs.
-    for i, step in enumerate(program.steps):
-        operands = [w for v in step.inputs for w in virtual.get(v, [v])]
-        step.inputs = operands
-        for v in operands:
-            last[v] = i
-        out = step.outputs[0] if len(step.outputs) == 1 else None
-        if out is not None and step.name in FUSED and out not in program.kept:
-            if all(c in FUSED or c.startswith("reduce") for c in consumers.get(out, ())) and uses.get(out, 0) <= 1:
-                virtual[out] = operands
-    live: dict[Any, int] = {}
-    peak = now = 0
-    for i, step in enumerate(program.steps):
-        dying = [v for v in dict.fromkeys(step.inputs) if last.get(v) == i and v in live]
-        for v in step.outputs:
-            if v in virtual or v in program.kept or (v not in last and v not in program.kept):
-                continue
-            reused = next((d for d in dying if step.name in FUSED and live[d] >= nbytes(v.aval)), None)
-            if reused is not None:
-                dying.remove(reused)
-                live[v] = live.pop(reused)
-                continue
-            live[v] = nbytes(v.aval)
-            now += live[v]
-        peak = max(peak, now + step.extra)
-        for v in dying:
-            now -= live.pop(v)
-    return peak
-
-
 def operation_counts(jaxpr: Any) -> dict[str, int]:
     """Primitive -> how often it stands in the program (bodies once), calls inlined."""
     found: dict[str, int] = {}
@@ -440,7 +303,6 @@ __all__ = [
     "count",
     "equation_cost",
     "operation_counts",
-    "peak_bytes",
     "scan_inputs",
     "scan_outputs",
     "trip_count",

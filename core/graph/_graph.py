@@ -9,7 +9,7 @@ from typing import Any
 import jax
 
 from sciax.core.errors import InputError
-from sciax.core.graph import _count, _passes
+from sciax.core.graph import _count, _passes, _peak
 from sciax.core.graph._function import GraphFunction, graph
 
 
@@ -81,7 +81,7 @@ class Graph:
 
     @property
     def peak(self) -> int:
-        return _count.peak_bytes(self.jaxpr)
+        return _peak.peak_bytes(self.jaxpr)
 
     @property
     def ops(self) -> dict[str, int]:
