@@ -6,8 +6,12 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sciax.core.errors import FileFormatError, InputError, MissingFileError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,21 @@ class Profile:
         lines.append(f"{'':>6} {self.total * 1e3:>10.3f} ms in operations, {self.wall * 1e3:.3f} ms wall")
         return "\n".join(lines)
 
+    def figure(self, limit: int = 12) -> "Figure":
+        """Bars of the slowest operations, as a matplotlib figure."""
+        from matplotlib.figure import Figure
+
+        shown = self.ops[:limit][::-1]
+        fig = Figure(figsize=(8, 0.8 + 0.3 * max(len(shown), 1)), layout="constrained")
+        ax = fig.subplots()
+        bars = ax.barh([f"{op.module} / {op.op}" for op in shown], [op.total * 1e3 for op in shown], color="#1f5fa8")
+        ax.bar_label(bars, [f"{op.total / self.total:.0%}, {op.count}x" for op in shown], padding=3, fontsize=8)
+        ax.set_xlabel("ms, summed over threads")
+        ax.tick_params(axis="y", labelsize=8)
+        ax.margins(x=0.2)
+        ax.spines[["top", "right"]].set_visible(False)
+        return fig
+
     def __str__(self) -> str:
         return self.table()
 
@@ -73,7 +92,7 @@ _ACTIVE: list[Path] = []
 
 
 @contextlib.contextmanager
-def profile(directory: str | Path, *, show: bool = False) -> Iterator[Profile]:
+def profile(directory: str | Path, *, show: bool = False, python: bool = False) -> Iterator[Profile]:
     """Profile the block: every compiled operation with its time.
 
     Writes to `directory`: the trace (`plugins/profile/.../*.trace.json.gz`, which Perfetto and chrome://tracing open, and
@@ -82,6 +101,7 @@ def profile(directory: str | Path, *, show: bool = False) -> Iterator[Profile]:
     Args:
         directory: made if it is not there.
         show: print the table at the end.
+        python: record the interpreter's own calls in the trace too (many: they slow the block and fill the picture).
 
     Yields:
         The `Profile`, whose numbers are there after the block.
@@ -104,7 +124,9 @@ def profile(directory: str | Path, *, show: bool = False) -> Iterator[Profile]:
     _ACTIVE.append(path)
     start = time.perf_counter()
     try:
-        with jax.profiler.trace(str(path)):
+        options = jax.profiler.ProfileOptions()
+        options.python_tracer_level = int(python)
+        with jax.profiler.trace(str(path), profiler_options=options):
             try:
                 yield result
             finally:

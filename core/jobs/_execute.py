@@ -102,7 +102,7 @@ def run_job(
     Args:
         config: a config object, a mapping of the settings to change, or None for the defaults.
         console: a rich console for progress bars, or None for silence.
-        profile: also record a jax profiler trace in out/profile.
+        profile: also write the time of every operation and a trace to out/profile, and a picture of the slowest to the report.
         throw: raise what the job raised, after everything is written; else the record's `status` and `error` tell.
         command: how it was called, for the record.
         resume: go on with the unfinished run of the same job and settings in `out`, if there is one (a job goes on from its
@@ -163,18 +163,19 @@ def _begin(job: Job, config: JobConfig, directory: Path, seed: int, command: lis
 
 
 def _call(job: Job, config: JobConfig, run: Run, profile: Path | None) -> Outcome | None:
-    import jax
-
+    from sciax.core import inspect
     from sciax.core.precision import x64
 
     with contextlib.ExitStack() as stack:
         stack.enter_context(x64(job.x64))
-        if profile is not None:
-            options = jax.profiler.ProfileOptions()
-            options.python_tracer_level = 0  # it would fill the trace with the interpreter's own calls
-            stack.enter_context(jax.profiler.trace(str(profile), profiler_options=options))
-            run.note(f"Profile: open {profile.name}/plugins/profile/*/*.trace.json.gz in Perfetto (ui.perfetto.dev).")
+        measured = None if profile is None else stack.enter_context(inspect.profile(profile))
         outcome = job.function(config, run)
+    if measured is not None and measured.ops:
+        run.figure(measured.figure(), "profile", "slowest operations of the compiled programs")
+        run.note(
+            f"Profile: every operation is in {measured.directory.name}/ops.csv; open "
+            f"{measured.directory.name}/plugins/profile/*/*.trace.json.gz in Perfetto (ui.perfetto.dev) for the timeline."
+        )
     if outcome is not None and not isinstance(outcome, Outcome):
         raise TypeError(f"job {job.name!r} returned {type(outcome).__name__}, expected Outcome or None")
     return outcome

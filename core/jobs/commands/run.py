@@ -33,7 +33,10 @@ def run(
     out: Annotated[
         Path | None, typer.Option("--out", metavar="DIR", help="Run directory; else a new one in $SCIAX_RUNS or runs/.")
     ] = None,
-    profile: Annotated[bool, typer.Option("--profile", help="Record a profiler trace in the run directory.")] = False,
+    profile: Annotated[
+        bool,
+        typer.Option("--profile", help="Time every operation: a table here, ops.csv and a trace in the run directory."),
+    ] = False,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with the unfinished run in --out DIR, if there is one.")
     ] = False,
@@ -92,6 +95,9 @@ def show(record: Any, directory: Path) -> int:
         for line in record.progress:
             if not line.startswith(f"{record.job}:"):
                 print(line)
+    table = directory / "profile" / "ops.txt"
+    if table.is_file():
+        print(table.read_text(encoding="utf-8"))
     outcome = record.outcome
     if outcome is not None:
         line = f"{outcome['quantity']} = {number(outcome['value'], 9)}"

@@ -104,8 +104,12 @@ def test_interrupt_codes(command: Command, kind: str, code: int) -> None:
 
 
 def test_profile(command: Command, tmp_path: Path) -> None:
-    assert command("run", "toy.root", "--profile", "--out", "p").exit_code == 0
-    assert list((tmp_path / "p" / "profile").rglob("*.trace.json.gz"))
+    result = command("run", "toy.root", "--profile", "--out", "p")
+    assert result.exit_code == 0
+    folder = tmp_path / "p" / "profile"
+    assert list(folder.rglob("*.trace.json.gz"))
+    head = (folder / "ops.txt").read_text()
+    assert head in result.stdout
     assert "Perfetto" in (tmp_path / "p" / "report.html").read_text()
 
 
