@@ -3,7 +3,10 @@
 Qubit 0 is the least significant bit of a basis state's index, everywhere.
 """
 
+from sciax.quantum._adapt import Grown as Grown
+from sciax.quantum._adapt import adapt as adapt
 from sciax.quantum._ansatz import excitations as excitations
+from sciax.quantum._ansatz import generalised_excitations as generalised_excitations
 from sciax.quantum._ansatz import hardware_efficient as hardware_efficient
 from sciax.quantum._ansatz import hartree_fock as hartree_fock
 from sciax.quantum._ansatz import maxcut as maxcut

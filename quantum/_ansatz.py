@@ -43,6 +43,20 @@ def excitations(num_qubits: int, num_electrons: int) -> list[Excitation]:
     return doubles + singles
 
 
+def generalised_excitations(num_qubits: int) -> list[Excitation]:
+    """Spin-conserving single and double excitations between any spin orbitals, occupied or not, doubles first; each with its
+    reverse counted once. Source: J. Lee et al., J. Chem. Theory Comput. 15, 311 (2019)."""
+    spins = range(num_qubits)
+    pairs = [(a, b) for a in spins for b in range(a + 1, num_qubits)]
+    doubles = [
+        ((b, a), (j, i))
+        for k, (i, j) in enumerate(pairs)
+        for a, b in pairs[k + 1 :]
+        if not {a, b} & {i, j} and i % 2 + j % 2 == a % 2 + b % 2
+    ]
+    return doubles + [((a,), (i,)) for i in spins for a in range(i + 2, num_qubits, 2)]
+
+
 def uccsd(num_qubits: int, num_electrons: int, *, encoding: str = "jordan_wigner", repetitions: int = 1) -> Circuit:
     """Hartree-Fock, then prod_k exp(t_k (T_k - T_k^dagger)): unitary coupled cluster with singles and doubles, one Trotter step
     for each repetition, every excitation with a parameter of its own.

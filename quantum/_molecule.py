@@ -111,7 +111,7 @@ class Molecule:
 
 
 def molecule(name: str) -> Molecule:
-    """An example that comes with the package, STO-3G: H2 (0.7414 angstrom), H4 (chain, 1.0), LiH (1.5949).
+    """An example that comes with the package, STO-3G: H2 (0.7414 angstrom), H4 (chain, 1.0), LiH (1.5949), BeH2 (1.3264).
 
     The integrals and reference energies were computed for sciax with PySCF 2.14 (RHF, FCI).
 

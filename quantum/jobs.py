@@ -1,5 +1,7 @@
 """Jobs of sciax.quantum."""
 
+from typing import Literal
+
 from pydantic import Field
 
 from sciax.core.jobs import JobConfig, Outcome, Run, job
@@ -8,7 +10,10 @@ from sciax.core.jobs import JobConfig, Outcome, Run, job
 class VqeConfig(JobConfig):
     """The variational quantum eigensolver."""
 
-    molecule: str = Field("LiH", description="a molecule that comes with sciax: H2, H4 or LiH (STO-3G)")
+    molecule: str = Field("LiH", description="a molecule that comes with sciax: H2, H4, LiH or BeH2 (STO-3G)")
+    ansatz: Literal["uccsd", "adapt"] = Field(
+        "uccsd", description="coupled cluster, or a circuit that grows (exact, slower)"
+    )
     encoding: str = Field("jordan_wigner", description="jordan_wigner, parity or bravyi_kitaev")
     repetitions: int = Field(2, gt=0, description="Trotter steps of the coupled-cluster ansatz")
     steps: int = Field(500, gt=0, description="most iterations of the optimiser")
@@ -17,10 +22,12 @@ class VqeConfig(JobConfig):
 
 @job("quantum.vqe", VqeConfig, summary="Ground state of a molecule by a variational quantum circuit", tour=True)
 def vqe(config: VqeConfig, run: Run) -> Outcome:
-    """Minimise <H> over a UCCSD circuit and compare with full configuration interaction."""
+    """Minimise <H> over a coupled-cluster or a growing circuit and compare with full configuration interaction."""
     import numpy as np
 
+    from sciax.core.errors import InputError
     from sciax.quantum import molecule
+    from sciax.quantum._adapt import solve_adapt
     from sciax.quantum._plot import convergence
     from sciax.quantum._vqe import solve_uccsd
 
@@ -32,14 +39,19 @@ def vqe(config: VqeConfig, run: Run) -> Outcome:
             run.metric(step=step, energy=energy)
             bar.advance()
 
-        result = solve_uccsd(
-            mol,
-            encoding=config.encoding,
-            repetitions=config.repetitions,
-            steps=config.steps,
-            tolerance=config.tolerance,
-            callback=report,
-        )
+        if config.ansatz == "adapt":
+            if config.encoding != "jordan_wigner":
+                raise InputError("the growing ansatz works under Jordan-Wigner", got=config.encoding)
+            result = solve_adapt(mol, steps=config.steps, tolerance=config.tolerance, callback=report).minimum
+        else:
+            result = solve_uccsd(
+                mol,
+                encoding=config.encoding,
+                repetitions=config.repetitions,
+                steps=config.steps,
+                tolerance=config.tolerance,
+                callback=report,
+            )
     hamiltonian = mol.hamiltonian(config.encoding)
     run.note(
         f"{mol.name}: {mol.num_qubits} qubits, {len(hamiltonian)} Pauli strings in {hamiltonian.num_groups} groups, "

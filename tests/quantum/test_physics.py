@@ -10,7 +10,9 @@ from sciax.quantum import (
     FermionSum,
     Molecule,
     PauliSum,
+    adapt,
     expectation,
+    generalised_excitations,
     hardware_efficient,
     hartree_fock,
     maxcut,
@@ -24,6 +26,7 @@ from sciax.quantum import (
     uccsd,
     write_molecule,
 )
+from sciax.quantum._adapt import solve_adapt
 from sciax.quantum._fermion import ENCODINGS
 from sciax.quantum._vqe import solve_uccsd
 
@@ -90,6 +93,31 @@ def test_coupled_cluster_energy(name, repetitions, tolerance):
     result = solve_uccsd(mol, repetitions=repetitions)
     assert result.converged
     assert 0 <= result.energy - ENERGIES[name][1] + 1e-10 < tolerance
+
+
+@pytest.mark.parametrize(
+    "name, exact",
+    [
+        ("H2", -1.1372701747),
+        ("H4", -2.1663874486),
+        pytest.param("LiH", -7.8824034103, marks=pytest.mark.slow),
+        pytest.param("BeH2", -15.5951768689, marks=pytest.mark.slow),
+    ],
+)
+def test_growing_ansatz_is_exact(name, exact):
+    result = solve_adapt(molecule(name))
+    assert result.converged and len(result.chosen) == len(result.circuit.names)
+    assert -1e-9 < result.minimum.energy - exact < 1e-6
+
+
+def test_growing_ansatz_refuses():
+    h = molecule("H2").hamiltonian()
+    with pytest.raises(InputError, match="empty"):
+        adapt(hartree_fock(4, 2), h, [])
+    with pytest.raises(InputError, match="free parameters"):
+        adapt(Circuit(4).rx("t", 0), h, generalised_excitations(4))
+    with pytest.raises(ConvergenceError, match="still offered"):
+        adapt(hartree_fock(4, 2), h, generalised_excitations(4), rounds=0)
 
 
 @pytest.mark.parametrize("encoding", ["parity", "bravyi_kitaev"])
