@@ -19,4 +19,6 @@ from sciax.core.train._evaluate import Evaluation as Evaluation
 from sciax.core.train._fit import FitResult as FitResult
 from sciax.core.train._fit import Progress as Progress
 from sciax.core.train._fit import fit as fit
+from sciax.core.train._soap import SoapState as SoapState
+from sciax.core.train._soap import soap as soap
 from sciax.core.train._step import TrainState as TrainState

@@ -16,13 +16,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jax.flatten_util import ravel_pytree
-from jaxtyping import Array, Bool, Float, Int, PyTree
+from jaxtyping import Array, Float, Int, PyTree
 
-from sciax.core.errors import InputError, PrecisionError
+from sciax.core.train.minimize._common import MinimizeResult, flat_start, require_finite
 from sciax.core.train.minimize._line_search import strong_wolfe
 
 Objective = Callable[[PyTree, Any], Float[Array, ""]]
@@ -34,28 +32,6 @@ class BroydenState(NamedTuple):
     x: Float[Array, " n"]
     inverse: Float[Array, "n n"]
     iterations: Int[Array, ""]
-
-
-class BroydenResult(NamedTuple):
-    """What `ssbroyden` gives back.
-
-    Attributes:
-        params: where it ended.
-        state: to go on from, with the same or with new data (H is kept).
-        value: objective there.
-        history: (iterations,) objective after each iteration; NaN past `taken`.
-        taken: iterations done.
-        evaluations: of value and gradient.
-        stalled: the line search found no lower point: rounding is reached, or the objective is not smooth.
-    """
-
-    params: PyTree
-    state: BroydenState
-    value: Float[Array, ""]
-    history: Float[Array, " iterations"]
-    taken: Int[Array, ""]
-    evaluations: Int[Array, ""]
-    stalled: Bool[Array, ""]
 
 
 def _update(inverse, hg, p, s, y, step, gradient):
@@ -138,7 +114,7 @@ def ssbroyden(
     iterations: int = 1000,
     state: BroydenState | None = None,
     max_parameters: int = 5000,
-) -> BroydenResult:
+) -> MinimizeResult:
     """Minimise `objective(params, data)` from `params`; all iterations in one compiled loop.
 
     For the many rounds of a PINN, call it again with renewed points as `data` and `state=result.state`: position and inverse
@@ -154,38 +130,10 @@ def ssbroyden(
         PrecisionError: parameters in less than float64; the line search then stalls near 1e-7.
         InputError: no parameters, too many, or a start where the objective is not finite.
     """
-    leaves = jax.tree.leaves(params)
-    if not leaves or not all(eqx.is_inexact_array(leaf) for leaf in leaves):
-        raise InputError(
-            "ssbroyden minimises over inexact arrays", remedy="equinox.partition(model, equinox.is_inexact_array)"
-        )
-    if any(leaf.dtype != jnp.float64 for leaf in leaves):
-        raise PrecisionError(
-            "ssbroyden needs float64 parameters",
-            got=str(sorted({str(leaf.dtype) for leaf in leaves})),
-            remedy="inside `with sciax.core.x64():` make them float64",
-        )
-    x, unravel = _ravel(params)
-    if x.size > max_parameters:
-        raise InputError(
-            f"ssbroyden keeps a dense matrix of {x.size}^2 entries ({x.size**2 * 8 / 1e9:.1f} GB)",
-            expected=f"at most {max_parameters} parameters",
-            remedy="optax.lbfgs() in fit, or raise max_parameters",
-        )
+    x, unravel = flat_start("ssbroyden", params, max_parameters)
     start = state
     if start is None:
         start = BroydenState(x, jnp.eye(x.size, dtype=x.dtype), jnp.zeros((), jnp.int32))
     end, value, history, taken, evaluations, stalled = _run(objective, unravel, iterations, start, data)
-    if not bool(jnp.isfinite(value)):
-        raise InputError("the objective is not finite at the start", got=float(value))
-    return BroydenResult(unravel(end.x), end, value, history, taken, evaluations, stalled)
-
-
-_UNRAVEL: dict[Any, Callable[[Array], PyTree]] = {}
-
-
-def _ravel(params: PyTree) -> tuple[Array, Callable[[Array], PyTree]]:
-    """`ravel_pytree`, with the same inverse function for the same structure: it is a static argument of the compiled loop."""
-    x, unravel = ravel_pytree(params)
-    key = (jax.tree.structure(params), tuple((leaf.shape, str(leaf.dtype)) for leaf in jax.tree.leaves(params)))
-    return x, _UNRAVEL.setdefault(key, unravel)
+    require_finite(value)
+    return MinimizeResult(unravel(end.x), end, value, history, taken, evaluations, stalled)
