@@ -42,6 +42,6 @@ docs: $(READY) ## build the documentation into docs/_build/html
 	@$(PIP) install --quiet -e '.[docs]' --no-build-isolation && $(BIN)/sphinx-build -q -b html docs docs/_build/html
 
 clean: ## remove the environment and what was built
-	rm -rf $(VENV) build docs/_build .jax_cache
+	rm -rf $(VENV) build docs/_build docs/_tutorials .jax_cache
 
 .PHONY: help env run test slow check bench tutorials docs clean
