@@ -61,6 +61,18 @@ class SingularError(SciaxError, ArithmeticError):
     """A problem without a unique solution."""
 
 
+class UnphysicalStateError(SciaxError, ArithmeticError):
+    """A simulation that left the states there are (negative density, say); the last good state is not passed off as an answer.
+
+    Attributes:
+        step: the time step, from 1. cell: index of the cell along each axis. quantity: what went wrong.
+    """
+
+    def __init__(self, message: str, *, step: int = 0, cell: tuple[int, ...] = (), quantity: str = "", **details: Any):
+        self.step, self.cell, self.quantity = step, cell, quantity
+        super().__init__(message, **details)
+
+
 class MissingFileError(SciaxError, FileNotFoundError):
     """A file that is not there."""
 
