@@ -10,6 +10,9 @@ from sciax.elec._constants import C0 as C0
 from sciax.elec._constants import EPS0 as EPS0
 from sciax.elec._constants import MU0 as MU0
 from sciax.elec._constants import Z0 as Z0
+from sciax.elec._dispersion import match_dispersion as match_dispersion
+from sciax.elec._energy import EnergyMonitor as EnergyMonitor
+from sciax.elec._farfield import FarFieldMonitor as FarFieldMonitor
 from sciax.elec._grid import Grid as Grid
 from sciax.elec._media import PEC as PEC
 from sciax.elec._media import Debye as Debye
@@ -24,6 +27,7 @@ from sciax.elec._modes import slab_modes as slab_modes
 from sciax.elec._monitors import FieldMonitor as FieldMonitor
 from sciax.elec._monitors import FluxMonitor as FluxMonitor
 from sciax.elec._monitors import Probe as Probe
+from sciax.elec._monitors import SnapshotMonitor as SnapshotMonitor
 from sciax.elec._resonances import Resonances as Resonances
 from sciax.elec._resonances import resonances as resonances
 from sciax.elec._result import Result as Result

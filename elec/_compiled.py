@@ -9,11 +9,14 @@ from jax import lax
 
 from sciax.core.ops.yee import Points, Records, leapfrog_native, native_refusal
 from sciax.elec._constants import C0, COMPONENTS, Z0
+from sciax.elec._record import Moments
 
 
 def refusal(plan: Any, prepared: Any, state: Any) -> str | None:
     """Why a scene cannot run on the compiled kernel, None if it can; from shapes alone."""
     reason = native_refusal(state, prepared.coefficients)
+    if reason is None and (plan.meters or any(isinstance(b, Moments) for _, b in plan.blocks())):
+        reason = "energies and snapshots are taken by XLA, step by step"
     if reason is None and any(t.shape[1:] != (1, 1, 1) for t in prepared.tables):
         reason = "its plane waves change along the faces of their box, which XLA injects"
     return reason

@@ -8,6 +8,7 @@ its band, and what a monitor projects on it is not blurred by numerical dispersi
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import jax
 import jax.numpy as jnp
@@ -86,13 +87,18 @@ def _span(scene: Any, axis: int, center, size) -> tuple[int, int]:
     return int(inside[0]), int(inside[-1]) + 1
 
 
+_GAINS: WeakKeyDictionary[Any, np.ndarray] = WeakKeyDictionary()  # of a scene, for all its mode sources and monitors
+
+
 def _profile(scene: Any, lat: Any, axis: int, node: int, first: int, last: int) -> np.ndarray:
     """Permittivity that the grid carries at Ez points on a line across `axis`."""
     from sciax.elec._prepare import coefficients
 
-    with jax.ensure_compile_time_eval():
-        k = coefficients(scene, scene, lat)
-        gain = np.broadcast_to(np.asarray(k.cb[2]), lat.shape)
+    gain = _GAINS.get(scene)
+    if gain is None:
+        with jax.ensure_compile_time_eval():  # jitted: piece by piece it would be a hundred small programs
+            gain = np.broadcast_to(np.asarray(jax.jit(lambda: coefficients(scene, scene, lat).cb[2])()), lat.shape)
+        _GAINS[scene] = gain
     line = gain[node, first:last, 0] if axis == 0 else gain[first:last, node, 0]
     if np.any(line <= 0):
         raise InputError("a mode's cross-section runs through a conductor")
@@ -248,13 +254,12 @@ class ModePlan:
         modes = [
             _modes(scene, lat, axis, node, first, last, float(f), max(monitor.orders) + 1) for f in monitor.frequencies
         ]
-        mid = lambda v: 0.5 * (v[1:] + v[:-1])  # noqa: E731  # the surface gives fields at face centres
         d = scene.grid.steps(u)[first]
         pick = [[row[o] for o in monitor.orders] for row in modes]
-        e = np.array([[mid(m.e) for m in row] for row in pick])
+        e = np.array([[m.e for m in row] for row in pick])
         # H of the surface is the mean of two planes half a cell away: its mode carries cos(k dx / 2)
         along = scene.grid.steps(axis)[min(node, scene.grid.cells[axis] - 1)]
-        h = np.array([[mid(m.h) * np.cos(m.wavenumber * along / 2) for m in row] for row in pick])
+        h = np.array([[m.h * np.cos(m.wavenumber * along / 2) for m in row] for row in pick])
         scale = 1 / np.sqrt(np.sum(e * h, axis=-1, keepdims=True) * d)
         self.e, self.h, self.d = e * scale, h * scale, float(d)
         self.sign = -1.0 if (axis + 1) % 3 == u else 1.0
@@ -262,7 +267,7 @@ class ModePlan:
 
     def amplitudes(self, raw: dict):
         """(forward, backward), each (frequency, order)."""
-        t = self.face.tangential(raw)
+        t = self.face.native(raw)
         shape = (self.e.shape[0], 1, self.e.shape[2])
         e, h = t["ez"].reshape(shape), self.sign * t["h" + AXES[self.u]].reshape(shape)
         dtype = jnp.real(e).dtype

@@ -62,6 +62,31 @@ class FieldMonitor:
 
 
 @dataclass(frozen=True, eq=False)
+class SnapshotMonitor:
+    """Fields over a box at cell centres at given times (V/m, A/m), each at the step nearest to its time.
+
+    Attributes:
+        times: s, within the run.
+        center, size, components: as `FieldMonitor`.
+    """
+
+    name: str
+    times: Any
+    center: Any = (0.0, 0.0, 0.0)
+    size: Any = (None, None, None)
+    components: Any = ("ez",)
+
+    def __post_init__(self) -> None:
+        times = np.atleast_1d(np.asarray(self.times, np.float64))
+        if times.ndim != 1 or times.size == 0 or not np.all(np.isfinite(times)) or np.any(times < 0):
+            raise InputError(f"monitor {self.name!r}: times are a 1-D array of seconds, not negative", got=self.times)
+        object.__setattr__(self, "times", times)
+        object.__setattr__(self, "center", vector(self.center, f"center of monitor {self.name!r}"))
+        object.__setattr__(self, "size", tuple(self.size) + (None,) * (3 - len(tuple(self.size))))
+        object.__setattr__(self, "components", _components(self.components, self.name))
+
+
+@dataclass(frozen=True, eq=False)
 class FluxMonitor:
     """Flux of the spectra through a plane, or out of a closed box: Re int E x H* dA (W; per m of an absent axis).
 

@@ -1,14 +1,17 @@
 """What monitors cut out of the fields at every step, and how raw blocks become fields at common points."""
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from sciax.core.errors import InputError
 from sciax.core.ops.yee import State
 from sciax.elec._constants import AXES, COMPONENTS, Z0
 from sciax.elec._lattice import Lattice
+from sciax.elec._monitors import SnapshotMonitor
 from sciax.elec._scene import Scene
 
 
@@ -74,6 +77,23 @@ class Blocks:
 
 
 @dataclass(frozen=True, eq=False)
+class Moments(Blocks):
+    """Blocks of single steps: the running sums of spectra with a one for the step of each time, else zero."""
+
+    complex: bool = False
+
+    def zeros(self, dtype) -> dict:
+        spectra = super().zeros(dtype)
+        return spectra if self.complex else {c: jnp.real(v) for c, v in spectra.items()}
+
+    def steps(self, dt: float, offset: float) -> np.ndarray:
+        return np.maximum(np.rint(self.frequencies / dt - offset).astype(int), 0)
+
+    def phasors(self, steps: int, dt: float, dtype, offset: float) -> np.ndarray:
+        return (np.arange(steps)[:, None] == self.steps(dt, offset)[None, :]).astype(dtype)
+
+
+@dataclass(frozen=True, eq=False)
 class Region:
     """A box of cells, and the raw blocks that give fields at their centres."""
 
@@ -109,39 +129,72 @@ class Surface:
     stop: tuple[int, int, int]
     blocks: Blocks
     left_weight: float  # of the half node before the plane
-    coordinates: tuple[np.ndarray, ...]  # of face centres
-    area: np.ndarray  # (nx, ny, nz) with 1 along `axis`; absent axes count 1 m
+    half: float  # mean distance of the two half nodes from the plane (m)
+    edges: tuple  # nodes of the rectangle, one along `axis`, None for an absent axis
+    widths: tuple  # of its cells
 
-    def tangential(self, raw: dict) -> dict:
-        """Tangential E and H (A/m) at face centres, each (frequency, nx, ny, nz)."""
+    def native(self, raw: dict) -> dict:
+        """Tangential E, and H (A/m) averaged onto the plane, where the lattice has them: (frequency, nx, ny, nz)."""
         out = {}
         for name, f in raw.items():
-            c = "xyz".index(name[1])
+            if name[0] == "h":
+                w = self.left_weight
+                f = w * lax.slice_in_dim(f, 0, 1, axis=self.axis + 1) + (1 - w) * lax.slice_in_dim(
+                    f, 1, 2, axis=self.axis + 1
+                )
+                f = f / Z0
             for a in range(3):
-                if f.shape[a + 1] == 1:
-                    continue
-                if a == self.axis:  # only H has two layers here
-                    w = self.left_weight
-                    f = w * lax.slice_in_dim(f, 0, 1, axis=a + 1) + (1 - w) * lax.slice_in_dim(f, 1, 2, axis=a + 1)
-                    continue
-                n = self.stop[a] - self.start[a]
-                on_node = (c != a) == (name[0] == "e")
-                left = lax.slice_in_dim(f, 0, n, axis=a + 1)
-                f = 0.5 * (left + lax.slice_in_dim(f, 1, n + 1, axis=a + 1)) if on_node else left
-            out[name] = f if name[0] == "e" else f / Z0
+                if a != self.axis and f.shape[a + 1] > 1 and not on_node(name, a):
+                    f = lax.slice_in_dim(f, 0, self.stop[a] - self.start[a], axis=a + 1)
+            out[name] = f
         return out
 
-    def flux(self, raw: dict):
-        """Re int E x H* . n dA for each frequency."""
-        t = self.tangential(raw)
+    def weight(self, name: str) -> np.ndarray:
+        """Area of each point of a component: cells along half axes, trapezoidal rule along nodes (m2; absent axes 1 m)."""
+        out = np.ones((1, 1, 1))
+        for a in range(3):
+            if a != self.axis and self.widths[a] is not None:
+                w = trapezoid(self.widths[a]) if on_node(name, a) else self.widths[a]
+                out = out * w.reshape([-1 if b == a else 1 for b in range(3)])
+        return out
+
+    def points(self, name: str) -> list[np.ndarray]:
+        """Coordinates of a component on the plane."""
+        out = []
+        for a in range(3):
+            edges = self.edges[a]
+            if edges is None or a == self.axis:
+                out.append(np.zeros(1) if edges is None else edges)
+            else:
+                out.append(edges if on_node(name, a) else 0.5 * (edges[1:] + edges[:-1]))
+        return out
+
+    def flux(self, raw: dict) -> Any:
+        """Re int E x H* . n dA for each frequency.
+
+        E_b and H_c lie at the same points of a Yee plane. Their product by the trapezoidal rule is the flux of the lattice's
+        own Poynting theorem: over a closed box without sources or loss it vanishes to rounding.
+        """
+        t = self.native(raw)
         b, c = AXES[(self.axis + 1) % 3], AXES[(self.axis + 2) % 3]
-        density = 0.0
-        if f"e{b}" in t and f"h{c}" in t:
-            density = density + jnp.real(t[f"e{b}"] * jnp.conj(t[f"h{c}"]))
-        if f"e{c}" in t and f"h{b}" in t:
-            density = density - jnp.real(t[f"e{c}"] * jnp.conj(t[f"h{b}"]))
-        real = jnp.real(next(iter(t.values()))).dtype
-        return self.sign * jnp.sum(density * jnp.asarray(self.area, real), axis=(1, 2, 3))
+        total: Any = 0.0
+        for u, v, sign in ((b, c, 1.0), (c, b, -1.0)):
+            e, h = t.get(f"e{u}"), t.get(f"h{v}")
+            if e is not None and h is not None:
+                density = jnp.real(e * jnp.conj(h))
+                area = jnp.asarray(sign * self.sign * self.weight(f"e{u}"), density.dtype)
+                total = total + jnp.sum(density * area, axis=(1, 2, 3))
+        return total
+
+
+def on_node(name: str, axis: int) -> bool:
+    """Whether a component sits at integer indices along an axis."""
+    return ("xyz".index(name[1]) != axis) == (name[0] == "e")
+
+
+def trapezoid(widths: np.ndarray) -> np.ndarray:
+    """Weights of the nodes of cells of these widths."""
+    return 0.5 * (np.append(widths, 0.0) + np.append(0.0, widths))
 
 
 def cell_range(scene: Scene, axis: int, center: float, size) -> tuple[int, int]:
@@ -164,11 +217,21 @@ def cell_range(scene: Scene, axis: int, center: float, size) -> tuple[int, int]:
 def region(scene: Scene, lat: Lattice, monitor) -> Region:
     start, stop = zip(*(cell_range(scene, a, monitor.center[a], monitor.size[a]) for a in range(3)))
     lo = {c: start for c in monitor.components}
+    if isinstance(monitor, SnapshotMonitor):
+        late = float(monitor.times.max())
+        if late > scene.steps * scene.dt:
+            raise InputError(
+                f"monitor {monitor.name!r}: a time lies after the end of the run",
+                got=f"{late:.4g} s",
+                expected=f"<= {scene.steps * scene.dt:.4g} s",
+            )
     hi = {
         c: tuple(s + (1 if scene.grid.edges[a] is not None else 0) for a, s in enumerate(stop))
         for c in monitor.components
     }
     coordinates = tuple(scene.grid.centers(a)[start[a] : stop[a]] for a in range(3))
+    if isinstance(monitor, SnapshotMonitor):
+        return Region(start, stop, Moments(monitor.times, lo, hi, scene.boundaries.complex), coordinates)
     return Region(start, stop, Blocks(monitor.frequencies, lo, hi), coordinates)
 
 
@@ -193,17 +256,10 @@ def surface(scene: Scene, lat: Lattice, frequencies, axis: int, index: int, sign
     d = scene.grid.steps(axis)
     n = d.size
     before, after = d[(index - 1) % n], d[index % n]
-    area = np.ones((1, 1, 1))
-    coordinates = []
-    for a in range(3):
-        if a == axis:
-            coordinates.append(
-                lat.nodes[a][index : index + 1] if index < lat.nodes[a].size else scene.grid.edges[a][-1:]
-            )
-            continue
-        coordinates.append(scene.grid.centers(a)[start[a] : stop[a]])
-        if scene.grid.edges[a] is not None:
-            area = area * scene.grid.steps(a)[start[a] : stop[a]].reshape([-1 if b == a else 1 for b in range(3)])
+    edges = [
+        None if e is None else e[index : index + 1] if a == axis else e[start[a] : stop[a] + 1]
+        for a, e in enumerate(scene.grid.edges)
+    ]
     return Surface(
         axis,
         index,
@@ -212,8 +268,9 @@ def surface(scene: Scene, lat: Lattice, frequencies, axis: int, index: int, sign
         tuple(stop),
         Blocks(frequencies, lo, hi),
         after / (before + after),
-        tuple(coordinates),
-        area,
+        0.25 * (before + after),
+        tuple(edges),
+        tuple(None if e is None else np.diff(e) for e in edges),
     )
 
 
@@ -252,8 +309,6 @@ class PointPlan:
 
 
 def point(scene: Scene, lat: Lattice, probe) -> PointPlan:
-    from sciax.core.errors import InputError
-
     starts, all_weights = {}, {}
     for name in probe.components:
         kind, c = name[0], "xyz".index(name[1])

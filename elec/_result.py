@@ -10,9 +10,12 @@ import xarray as xr
 
 from sciax.core.errors import InputError, did_you_mean
 from sciax.elec._constants import AXES, Z0
+from sciax.elec._energy import EnergyMonitor
+from sciax.elec._farfield import FarFieldMonitor, background_of, far_field
 from sciax.elec._modes import ModeMonitor
-from sciax.elec._monitors import FieldMonitor, FluxMonitor, Probe
+from sciax.elec._monitors import FieldMonitor, FluxMonitor, Probe, SnapshotMonitor
 
+MONITORS = (Probe, EnergyMonitor, FieldMonitor, SnapshotMonitor, FluxMonitor, ModeMonitor)
 UNITS = {"e": "V m-1", "h": "A m-1"}
 
 
@@ -38,33 +41,54 @@ class Result(eqx.Module):
         return known[name]
 
     def signal(self, name: str, component: str):
-        """Time series of a probe, E at (n + 1) dt, H at (n + 1/2) dt."""
-        m = self._monitor(name, (Probe,))
+        """Time series of a probe, E at (n + 1) dt, H at (n + 1/2) dt, or of an energy monitor (see there)."""
+        m = self._monitor(name, (Probe, EnergyMonitor))
         if component not in m.components:
             raise InputError(
-                f"probe {name!r} does not record {component!r}", remedy=did_you_mean(component, m.components)
+                f"monitor {name!r} does not record {component!r}", remedy=did_you_mean(component, m.components)
             )
         return self.raw[name][component]
 
     def fields(self, name: str) -> dict:
-        """Components of a field monitor at cell centres, (frequency, nx, ny, nz)."""
-        self._monitor(name, (FieldMonitor,))
+        """Components of a field monitor at cell centres, (frequency or time, nx, ny, nz)."""
+        self._monitor(name, (FieldMonitor, SnapshotMonitor))
         return self.plan.monitors[name].centred(self.raw[name])
 
     def field(self, name: str, component: str):
-        """One component of a field monitor."""
-        m = self._monitor(name, (FieldMonitor,))
+        """One component of a field or snapshot monitor."""
+        m = self._monitor(name, (FieldMonitor, SnapshotMonitor))
         if component not in m.components:
             raise InputError(
                 f"monitor {name!r} does not record {component!r}", remedy=did_you_mean(component, m.components)
             )
         return self.fields(name)[component]
 
-    def flux(self, name: str):
+    def flux(self, name: str) -> Any:
         """Flux of a flux monitor, Re int E x H* . dA of the spectra, one value a frequency (W)."""
         self._monitor(name, (FluxMonitor,))
         faces = self.plan.monitors[name]
         return sum(face.flux(raw) for face, raw in zip(faces, self.raw[name]))
+
+    def far_field(self, name: str, theta, phi) -> tuple:
+        """(E_theta, E_phi) far away, each (frequency, *directions): V, times e^{ikr}/r is the spectrum in V/m.
+
+        In two dimensions theta is pi/2, E_theta = -Ez, and the factor is e^{ikr}/sqrt(r).
+
+        Args:
+            name: of a `FarFieldMonitor`.
+            theta, phi: polar angle from +z and azimuth from +x (rad), of one shape.
+        """
+        m = self._monitor(name, (FarFieldMonitor,))
+        return far_field(self.plan.scene, self.plan.monitors[name], self.raw[name], m.frequencies, theta, phi)
+
+    def radiation(self, name: str, theta, phi):
+        """Radiated power a solid angle (W/sr; W/rad a metre in 2-D) of the spectra, (frequency, *directions).
+
+        Its integral over all directions is `flux(name)`; 4 pi radiation / flux is the directivity.
+        """
+        a, b = self.far_field(name, theta, phi)
+        _, impedance = background_of(self.plan.scene, f"monitor {name!r}")
+        return (jnp.abs(a) ** 2 + jnp.abs(b) ** 2) / impedance
 
     def modes(self, name: str) -> tuple:
         """Amplitudes (forward, backward) of a mode monitor, each (frequency, order); |a|^2 is power (W/m)."""
@@ -112,7 +136,19 @@ class Result(eqx.Module):
         return out
 
     def __getitem__(self, name: str) -> xr.Dataset:
-        m = self._monitor(name, (Probe, FieldMonitor, FluxMonitor, ModeMonitor))
+        m = self._monitor(name, MONITORS)
+        if isinstance(m, EnergyMonitor):
+            dt, n = self.plan.scene.dt, np.arange(self.plan.steps)
+            data = {}
+            for c, late, unit in (("electric", 0.0, "J"), ("magnetic", 0.0, "J"), ("outflow", 0.5, "W")):
+                axis = "time_power" if late else "time_energy"
+                data[c] = xr.DataArray(
+                    np.asarray(self.raw[name][c]),
+                    dims=(axis,),
+                    coords={axis: (axis, (n + late) * dt, {"units": "s"})},
+                    attrs={"units": unit},
+                )
+            return xr.Dataset(data)
         if isinstance(m, Probe):
             data = {}
             for c in m.components:
@@ -123,12 +159,16 @@ class Result(eqx.Module):
                     coords={f"time_{c[0]}": (f"time_{c[0]}", self.time(c), {"units": "s"})},
                 )
             return xr.Dataset(data)
-        frequency = ("frequency", m.frequencies, {"units": "Hz"})
+        if isinstance(m, SnapshotMonitor):
+            kept = self.plan.monitors[name].blocks
+            first = ("time", (kept.steps(self.plan.scene.dt, 1.0) + 1) * self.plan.scene.dt, {"units": "s"})
+        else:
+            first = ("frequency", m.frequencies, {"units": "Hz"})
         if isinstance(m, ModeMonitor):
             dims = ("frequency", "order")
             both = [xr.DataArray(np.asarray(a), dims=dims, attrs={"units": "W0.5 m-0.5"}) for a in self.modes(name)]
             return xr.Dataset(
-                {"forward": both[0], "backward": both[1]}, coords={"frequency": frequency, "order": list(m.orders)}
+                {"forward": both[0], "backward": both[1]}, coords={first[0]: first, "order": list(m.orders)}
             )
         if isinstance(m, FluxMonitor):
             flux = xr.DataArray(
@@ -136,23 +176,23 @@ class Result(eqx.Module):
                 dims="frequency",
                 attrs={"units": "W", "long_name": "flux of the spectra"},
             )
-            return xr.Dataset({"flux": flux}, coords={"frequency": frequency})
+            return xr.Dataset({"flux": flux}, coords={first[0]: first})
         region = self.plan.monitors[name]
         coords = {a: (a, p, {"units": "m", "axis": a.upper()}) for a, p in zip(AXES, region.coordinates)}
         data = {}
         for c, f in self.fields(name).items():
             data[c] = xr.DataArray(
                 np.asarray(f),
-                dims=("frequency", *AXES),
-                attrs={"units": UNITS[c[0]], "long_name": f"spectral {c}"},
+                dims=(first[0], *AXES),
+                attrs={"units": UNITS[c[0]], "long_name": c if first[0] == "time" else f"spectral {c}"},
             )
-        return xr.Dataset(data, coords={"frequency": frequency, **coords})
+        return xr.Dataset(data, coords={first[0]: first, **coords})
 
     def dataset(self) -> xr.Dataset:
         """Everything as one dataset of real variables (complex ones split into _re and _im), ready for NetCDF."""
         merged = {}
         for m in self.plan.scene.monitors:
-            if not isinstance(m, Probe | FieldMonitor | FluxMonitor | ModeMonitor):
+            if not isinstance(m, MONITORS):
                 continue
             ds = self[m.name]
             ds = ds.rename({d: f"{m.name}_{d}" for d in ds.dims})

@@ -16,9 +16,11 @@ from sciax.core.errors import ConvergenceError, InputError, UnsupportedError
 from sciax.core.ops.yee import State, advance_e, advance_h, fence, initial_state, retreat_e, retreat_h
 from sciax.elec._checks import one_of
 from sciax.elec._compiled import chunk, refusal, sampling_interval, uniform_of
+from sciax.elec._energy import EnergyMonitor, EnergyPlan
+from sciax.elec._farfield import FarFieldMonitor, check_box
 from sciax.elec._lattice import lattice
 from sciax.elec._modes import ModeMonitor, ModePlan
-from sciax.elec._monitors import FieldMonitor, FluxMonitor, Probe
+from sciax.elec._monitors import FieldMonitor, FluxMonitor, Probe, SnapshotMonitor
 from sciax.elec._params import apply, leaf_at
 from sciax.elec._prepare import Prepared, prepare
 from sciax.elec._record import point, region, surfaces
@@ -38,13 +40,18 @@ class Plan:
         self.lattice = lattice(scene)
         self.steps = scene.steps
         self.points = {m.name: point(scene, self.lattice, m) for m in scene.monitors if isinstance(m, Probe)}
+        self.meters = {
+            m.name: EnergyPlan(scene, self.lattice, m) for m in scene.monitors if isinstance(m, EnergyMonitor)
+        }
         self.monitors: dict[str, Any] = {}
         for m in scene.monitors:
             if isinstance(m, ModeMonitor):
                 self.monitors[m.name] = ModePlan(scene, self.lattice, m)
-            elif isinstance(m, FieldMonitor):
+            elif isinstance(m, FieldMonitor | SnapshotMonitor):
                 self.monitors[m.name] = region(scene, self.lattice, m)
             elif isinstance(m, FluxMonitor):
+                if isinstance(m, FarFieldMonitor):
+                    check_box(scene, m)
                 self.monitors[m.name] = surfaces(scene, self.lattice, m)
         for name, r in self.monitors.items():
             for c in r.blocks.lo if hasattr(r, "blocks") else ():
@@ -163,13 +170,14 @@ class Simulation:
 
     def _step(self, carry, prepared: Prepared, rows, phasors):
         state, acc = carry
-        k = prepared.coefficients
+        before, k = state, prepared.coefficients
         state = advance_h(state, k)
         state = fence(eqx.tree_at(lambda s: s.h, state, self._inject(state.h, prepared, rows, False, 1.0)))
         state = advance_e(state, k)
         state = fence(eqx.tree_at(lambda s: s.e, state, self._inject(state.e, prepared, rows, True, 1.0)))
         new = {key: b.add(acc[key], state, *phasors[key], k.wrap) for key, b in self.plan.blocks()}
         signals = {name: p.read(state) for name, p in self.plan.points.items()}
+        signals |= {name: m.read(before, state, k) for name, m in self.plan.meters.items()}
         return (state, new), signals
 
     def _unstep(self, state: State, before, prepared: Prepared, rows, layers):
@@ -314,7 +322,7 @@ class Simulation:
         done, parts, peak = 0, [], 0.0
         path = Path(checkpoint) if checkpoint is not None else None
         if path is not None and path.exists():
-            done, carry, parts = _load(path, carry, steps, self.plan.points)
+            done, carry, parts = _load(path, carry, steps, (*self.plan.points, *self.plan.meters))
         quiet = max((s.waveform.end() for s in self.scene.sources if hasattr(s.waveform, "end")), default=0.0)
         while done < steps:
             n = min(length, steps - done)

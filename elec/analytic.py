@@ -19,18 +19,36 @@ def cylinder_scattering(index: complex, size: float, component: str = "ez") -> f
 
     Source: C. F. Bohren, D. R. Huffman, Absorption and Scattering of Light by Small Particles (1983), section 8.4.
     """
+    _, a = _cylinder_coefficients(index, size, component)
+    return float(2 / size * np.sum(np.abs(a) ** 2))
+
+
+def cylinder_pattern(index: complex, size: float, angle, component: str = "ez") -> np.ndarray:
+    """Far field of what an infinite cylinder scatters, F of E0 F e^{ikr} / sqrt(k r); arguments as `cylinder_scattering`.
+
+    Args:
+        angle: from the direction of travel (rad).
+
+    Returns:
+        Complex F, of the component along the cylinder; int |F|^2 dangle / (2 size) is `cylinder_scattering`.
+    """
+    m, a = _cylinder_coefficients(index, size, component)
+    turn = np.exp(1j * m * np.asarray(angle, float)[..., None])
+    return -np.sqrt(2 / np.pi) * np.exp(-0.25j * np.pi) * np.sum(a * turn, axis=-1)
+
+
+def _cylinder_coefficients(index: complex, size: float, component: str) -> tuple[np.ndarray, np.ndarray]:
+    """Orders m, and the share of outgoing wave m in what is scattered."""
     top = int(size + 4 * size ** (1 / 3) + 12)
     m = np.arange(-top, top + 1)
     n, x = index, size
     j, h, jp, hp = special.jv(m, x), special.hankel1(m, x), special.jvp(m, x), special.h1vp(m, x)
     ji, jip = special.jv(m, n * x), special.jvp(m, n * x)
     if component == "ez":
-        a = (n * jip * j - ji * jp) / (n * jip * h - ji * hp)
-    elif component == "hz":
-        a = (jip * j - n * ji * jp) / (jip * h - n * ji * hp)
-    else:
-        raise InputError("component is 'ez' or 'hz'", got=component)
-    return float(2 / x * np.sum(np.abs(a) ** 2))
+        return m, (n * jip * j - ji * jp) / (n * jip * h - ji * hp)
+    if component == "hz":
+        return m, (jip * j - n * ji * jp) / (jip * h - n * ji * hp)
+    raise InputError("component is 'ez' or 'hz'", got=component)
 
 
 def sphere_scattering(index: complex, size: float) -> tuple[float, float, float]:

@@ -69,7 +69,7 @@ def test_mode_source_launches_to_one_side(direction, x64):
     on, back = (np.array(result.modes(n))[:, :, 0][::s] for n in ("on", "back"))
     decibel = 20 * np.log10(np.abs(back[1] / on[0]))
     assert decibel[1] < -75 and np.all(decibel < -50)
-    assert np.all(20 * np.log10(np.abs(on[1] / on[0])) < -75)  # the absorber takes the guided mode
+    assert np.all(20 * np.log10(np.abs(on[1] / on[0])) < -70)  # the absorber takes the guided mode
     np.testing.assert_allclose(s * np.asarray(result.flux("power")), np.abs(on[0]) ** 2, rtol=2e-4)
     # the power of the grid differs from the unit of the mode by second order in the spacing
     np.testing.assert_allclose(np.abs(on[0]), np.abs(result.spectrum("m", f)), rtol=0.05)

@@ -4,6 +4,7 @@ from sciax.core.ops.yee._cpml import cpml_memory as cpml_memory
 from sciax.core.ops.yee._cpml import cpml_profile as cpml_profile
 from sciax.core.ops.yee._curl import curl_e as curl_e
 from sciax.core.ops.yee._curl import curl_h as curl_h
+from sciax.core.ops.yee._farfield import radiate as radiate
 from sciax.core.ops.yee._leapfrog import leapfrog as leapfrog
 from sciax.core.ops.yee._native import Points as Points
 from sciax.core.ops.yee._native import Records as Records
