@@ -96,8 +96,9 @@ def _profile(scene: Any, lat: Any, axis: int, node: int, first: int, last: int) 
 
     gain = _GAINS.get(scene)
     if gain is None:
-        with jax.ensure_compile_time_eval():  # jitted: piece by piece it would be a hundred small programs
-            gain = np.broadcast_to(np.asarray(jax.jit(lambda: coefficients(scene, scene, lat).cb[2])()), lat.shape)
+        # One program, compiled here even inside someone's trace; piece by piece it would be a hundred small ones.
+        program = jax.jit(lambda: coefficients(scene, scene, lat).cb[2]).lower().compile()
+        gain = np.broadcast_to(np.asarray(program()), lat.shape)
         _GAINS[scene] = gain
     line = gain[node, first:last, 0] if axis == 0 else gain[first:last, node, 0]
     if np.any(line <= 0):
