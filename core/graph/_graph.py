@@ -8,6 +8,7 @@ from typing import Any
 
 import jax
 
+from sciax.core._readable import prefixed
 from sciax.core.errors import InputError
 from sciax.core.graph import _count, _passes, _peak
 from sciax.core.graph._function import GraphFunction, graph
@@ -177,8 +178,9 @@ class Graph:
         cost = self.cost
         about = "" if cost.exact else " (loops of unknown length counted once, bounded ones to their bound)"
         return (
-            f"{self.name}: {sum(self.ops.values())} operations, {cost.flops:.4g} FLOP, {cost.transcendentals:.4g} transcendental, "
-            f"{cost.bytes:.4g} bytes unfused, peak {self.peak} bytes{about}"
+            f"{self.name}: {sum(self.ops.values())} operations, {prefixed(cost.flops, 'FLOP')}, "
+            f"{prefixed(cost.transcendentals)} transcendental, {prefixed(cost.bytes, 'B')} unfused, "
+            f"peak {prefixed(self.peak, 'B')}{about}"
         )
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from jax.extend.core import Literal
 
+from sciax.core._readable import prefixed
 from sciax.core.graph._count import equation_cost, inner_jaxprs, nbytes
 from sciax.core.inspect._source import source_of
 
@@ -39,9 +40,8 @@ def text(graph: "Graph", *, costs: bool, limit: int) -> str:
                 visit(inner[0], depth)
                 continue
             cost = equation_cost(eqn)
-            work = (
-                f"  {cost.flops + cost.transcendentals:.3g} FLOP" if costs and cost.flops + cost.transcendentals else ""
-            )
+            count = cost.flops + cost.transcendentals
+            work = f"  {prefixed(count, 'FLOP')}" if costs and count else ""
             place = source_of(eqn)
             where = f"  {place[0].rsplit('/', 1)[-1]}:{place[1]}" if place else ""
             steps = f" x{eqn.params['length']}" if eqn.primitive.name == "scan" else ""
@@ -109,7 +109,7 @@ def _nodes(graph: "Graph", limit: int) -> tuple[list[_Node], bool]:
             detail = ", ".join(map(_shape, eqn.outvars[:2])) + (", ..." if len(eqn.outvars) > 2 else "")
             node = new(
                 eqn.primitive.name + steps,
-                detail + (f"  {work:.2g} FLOP" if work else ""),
+                detail + (f"  {prefixed(work, 'FLOP')}" if work else ""),
                 "loop" if _is_loop(eqn) else _kind(eqn),
             )
             node.after = sorted(set(sources))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from sciax.core._readable import prefixed
 from sciax.core.jobs import _charts, _registry
 from sciax.core.jobs._console import number
 from sciax.core.jobs._describe import fields
@@ -189,15 +190,6 @@ def _shown(value: Any) -> str:
     return "-" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def size(count: float) -> str:
-    """Bytes for a person."""
-    for unit in ("B", "kB", "MB", "GB"):
-        if count < 1000 or unit == "GB":
-            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
-        count /= 1000
-    return ""
-
-
 def _files(directory: Path, record: Record) -> str:
     rows = []
     for output in record.outputs:
@@ -205,17 +197,17 @@ def _files(directory: Path, record: Record) -> str:
         length = sum(p.stat().st_size for p in ([path] if path.is_file() else path.rglob("*")) if p.is_file())
         rows.append(
             f'<tr><td class="mono name"><a href="{escape(output["path"])}">{escape(output["path"])}</a></td>'
-            f'<td>{escape(output["caption"])}</td><td class="n">{size(length)}</td></tr>'
+            f'<td>{escape(output["caption"])}</td><td class="n">{prefixed(length, "B")}</td></tr>'
         )
     for name in ("config.toml", "run.json", "metrics.jsonl", "log.txt"):
         if (path := directory / name).is_file():
             link = f'<td class="mono name"><a href="{name}">{name}</a></td>'
-            rows.append(f'<tr>{link}<td></td><td class="n">{size(path.stat().st_size)}</td></tr>')
+            rows.append(f'<tr>{link}<td></td><td class="n">{prefixed(path.stat().st_size, "B")}</td></tr>')
     html = f'<section><h2>Files</h2><div class="scroll"><table>{"".join(rows)}</table></div>'
     if record.inputs:
         inputs = "".join(
             f'<tr><td class="mono">{escape(i["path"])}</td><td class="mono soft">{i["sha256"]}</td>'
-            f'<td class="n">{size(i["bytes"])}</td></tr>'
+            f'<td class="n">{prefixed(i["bytes"], "B")}</td></tr>'
             for i in record.inputs
         )
         head = '<tr><th>input</th><th>SHA-256</th><th class="n">size</th></tr>'

@@ -9,8 +9,8 @@ from types import ModuleType
 import numpy as np
 import pytest
 
+from sciax.core._readable import prefixed
 from sciax.core.jobs import _charts, run_job
-from sciax.core.jobs._report import size
 
 
 class Checker(html.parser.HTMLParser):
@@ -87,4 +87,12 @@ def test_chart_is_a_picture_also_of_many_points(scheme: str) -> None:
 
 
 def test_sizes() -> None:
-    assert [size(n) for n in (0, 999, 1500, 2.5e6, 3e12)] == ["0 B", "999 B", "1.5 kB", "2.5 MB", "3000.0 GB"]
+    assert [prefixed(n, "B") for n in (0, 999, 1500, 999_900, 2.5e6, 3e12)] == [
+        "0 B",
+        "999 B",
+        "1.5 kB",
+        "1 MB",
+        "2.5 MB",
+        "3 TB",
+    ]
+    assert prefixed(2e6) == "2 M"
