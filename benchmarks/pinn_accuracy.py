@@ -28,7 +28,7 @@ from sciax.science import (
     grad,
     laplace,
 )  # fmt: skip
-from sciax.science.pinn import NetworkOptions, System, Trainer, TrainOptions, heat_flow
+from sciax.science.pinn import NetworkOptions, System, Trainer, TrainOptions, heat_flow, march
 
 DATA = Path(__file__).parents[2] / "shared" / "data" / "pde"
 u = Field("u")
@@ -127,8 +127,11 @@ def main() -> None:
     parser.add_argument("--network", default="mlp")
     parser.add_argument("--adam", type=int, default=1000)
     parser.add_argument("--causal", type=float, default=0.0)
-    parser.add_argument("--renew", type=int, default=500)
-    parser.add_argument("--iterations", type=int, default=1_000_000)
+    parser.add_argument("--optimizer", default="ssbroyden", help="ssbroyden, lm, natural, lbfgs")
+    parser.add_argument("--windows", type=int, default=1)
+    parser.add_argument("--end", type=float, help="stop the problem at this time")
+    parser.add_argument("--renew", type=int)
+    parser.add_argument("--iterations", type=int, default=1_000_000, help="of each window")
     parser.add_argument("--seed", type=int, default=0)
     o = parser.parse_args()
     jax.config.update("jax_enable_x64", True)
@@ -141,27 +144,50 @@ def main() -> None:
 
     network = NetworkOptions(o.network, choose("width", 20), choose("depth", 3), harmonics=choose("harmonics", 3))
     given = {"time": None, "lift": None, "features": (), **options}
-    system = System(problem, network, **given, hard=True, unknowns={}, observations=(), key=jax.random.key(o.seed))
     training = TrainOptions(
         points=choose("points", 2500),
         adam=o.adam,
         iterations=o.iterations,
         renew=o.renew,
         causal=o.causal,
-        seconds=o.seconds,
+        optimizer=o.optimizer,
+        seconds=o.seconds / o.windows,
     )
-    values, at = jax.jit(system.values_at), jnp.asarray(z)
+    if o.end is not None:
+        given["time"] = (given["time"][0], o.end)
+        z, exact = z[:, z[-1] <= o.end], exact[:, z[-1] <= o.end]
+    kept, compiled = {}, {}
 
-    def watch(model, iterations, loss):
-        got = np.asarray(values(model, at))[: exact.shape[0]]
-        error = np.linalg.norm(got - exact) / np.linalg.norm(exact)
+    def watch(model, iterations, loss, window=0, system=None):
+        """Prints the error up to the end of the window."""
+        if window not in compiled:
+            compiled[window] = jax.jit(system.values_at)
+        low, high = (system.frame.lower[-1], system.frame.upper[-1]) if given["time"] else (0.0, 1.0)
+        inside = (
+            (z[-1] >= low) & ((z[-1] < high) | (window == o.windows - 1))
+            if given["time"]
+            else np.ones(z.shape[1], bool)
+        )
+        got = np.asarray(compiled[window](model, jnp.asarray(z[:, inside])))[: exact.shape[0]]
+        kept[window] = (np.sum((got - exact[:, inside]) ** 2), np.sum(exact[:, inside] ** 2))
+        error = np.sqrt(sum(k[0] for k in kept.values()) / sum(k[1] for k in kept.values()))
+        own = np.sqrt(kept[window][0] / kept[window][1])
         print(
-            f"{o.case} {iterations:7d} loss {loss:.2e} relative L2 {error:.2e} "
+            f"{o.case} window {window + 1} {iterations:7d} loss {loss:.2e} relative L2 {error:.2e} (window {own:.2e}) "
             f"wall {time.perf_counter() - wall:.0f} s, CPU {time.process_time() - cpu:.0f} s",
             flush=True,
         )
 
-    _, info = Trainer(system, training, o.seed).run(jax.random.key(o.seed + 1), watch=watch)
+    key, rest = jax.random.key(o.seed), {"hard": True, "unknowns": {}, "observations": ()}
+    if o.windows > 1:
+        edges = np.linspace(*given.pop("time"), o.windows + 1)
+        given["time"] = True
+        options_ = {k: v for k, v in given.items() if k != "time"}
+        info = march(problem, network, training, edges, {**options_, **rest}, o.seed, key, watch).info
+    else:
+        system = System(problem, network, **given, **rest, key=key)
+        seen = lambda m, i, v: watch(m, i, v, system=system)  # noqa: E731
+        _, info = Trainer(system, training, o.seed).run(jax.random.key(o.seed + 1), watch=seen)
     print(f"{o.case}: {info.parameters} parameters, loss at new points {info.fresh:.2e}, ended by {info.reason}")
 
 

@@ -6,7 +6,14 @@ from jaxtyping import Array, Float
 
 
 def causal_weights(
-    square: Float[Array, " n"], times: Float[Array, " n"], start: float, end: float, strength: float, *, bins: int = 24
+    square: Float[Array, " n"],
+    times: Float[Array, " n"],
+    start: float,
+    end: float,
+    strength: float,
+    *,
+    bins: int = 24,
+    judges: int | None = None,
 ) -> Float[Array, " n"]:
     """w = exp(-strength * sum of the mean squared residuals of all earlier time bins), for each point.
 
@@ -15,10 +22,11 @@ def causal_weights(
     Args:
         square: squared residuals.
         times: of the points, between `start` and `end`.
+        judges: only the first so many points count in the means; all if not given.
     """
     which = jnp.clip(((times - start) / (end - start) * bins).astype(int), 0, bins - 1)
-    total = jax.ops.segment_sum(square, which, bins)
-    count = jax.ops.segment_sum(jnp.ones_like(square), which, bins)
+    total = jax.ops.segment_sum(square[:judges], which[:judges], bins)
+    count = jax.ops.segment_sum(jnp.ones_like(square[:judges]), which[:judges], bins)
     mean = total / jnp.maximum(count, 1)
     earlier = jnp.cumsum(mean) - mean
     return jax.lax.stop_gradient(jnp.exp(-strength * earlier)[which])

@@ -49,11 +49,11 @@ def plot(solution: Any, field: Field, title: str | None, t: Any) -> Figure:
 
 
 def loss_history(ax: Any, info: Any) -> None:
-    """Loss against steps, Adam and Broyden told apart."""
+    """Loss against steps, warm-up and second stage told apart."""
     steps = np.arange(1, len(info.loss) + 1)
-    ax.semilogy(steps[: info.adam], info.loss[: info.adam], lw=0.8, label="Adam")
+    ax.semilogy(steps[: info.adam], info.loss[: info.adam], lw=0.8, label="warm-up")
     if len(info.loss) > info.adam:
-        ax.semilogy(steps[info.adam :], info.loss[info.adam :], lw=0.8, label="self-scaled Broyden")
+        ax.semilogy(steps[info.adam :], info.loss[info.adam :], lw=0.8, label=info.optimizer or "second stage")
     ax.set_xlabel("steps")
     ax.set_ylabel("loss")
     ax.legend(frameon=False)

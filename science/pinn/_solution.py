@@ -13,7 +13,7 @@ from sciax.science.geometry import BoxDomain
 from sciax.science.pde import Problem
 from sciax.science.pde._expr import fields_of
 from sciax.science.pinn._strong import union
-from sciax.science.pinn._system import Model, System
+from sciax.science.pinn._system import Model, Prepared, System
 from sciax.science.pinn._train import TrainInfo
 from sciax.science.solvers._solution import Solution, as_points, expression
 
@@ -35,8 +35,18 @@ class PinnSolution(Solution):
         self._values = jax.jit(system.values_at)
 
     @property
-    def unknowns(self) -> dict[str, Array]:
-        return dict(self.model.unknowns)
+    def unknowns(self) -> dict[str, Any]:
+        """Numbers, and functions of points [k, dim] for unknown coefficients."""
+
+        def function(name: str) -> Any:
+            def at(points: Any) -> Array:
+                x, single = as_points(jnp.asarray(points, self.system.dtype), self.system.frame.dim)
+                out = self.system.coefficient(self.model, name, x.T)
+                return out[0] if single else out
+
+            return at
+
+        return {**self.model.unknowns, **{name: function(name) for name in self.system.guesses}}
 
     @property
     def time(self) -> tuple[float, float] | None:
@@ -88,11 +98,9 @@ class PinnSolution(Solution):
             indices = union(strong.needed([expr], np.asarray(z), values))
         else:
             indices = ((0,) * system.frame.axes,)
-        features, lift, mask = system._jets(z, indices)
-        jet = lift + mask * self.model.network(features)
-        parts = {a: system.split(v) for a, v in jet.parts.items()}
-        fields = {f.name: {a: rows[f.name] for a, rows in parts.items()} for f in self.problem.fields}
-        rows = strong.over([expr], z, fields, values)
+        features, lift, mask, places, guesses = system._jets(z, indices)
+        data = Prepared(z, features, lift, mask, None, None, jnp.ones(z.shape[1], z.dtype), places, guesses)
+        rows = strong.over([expr], z, system.fields(self.model, data), values)
         out = rows[0] if rows.shape[0] == 1 else rows.T
         return out[0] if single else out
 

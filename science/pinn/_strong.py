@@ -57,10 +57,12 @@ class Strong:
     Attributes:
         dim: space dimensions.
         axes: of a point (x, t): dim, or dim + 1 where time appears.
+        fields: those of the problem, and the ones that stand for unknown coefficients.
     """
 
-    def __init__(self, problem: Problem):
+    def __init__(self, problem: Problem, unknown: tuple[Field, ...] = ()):
         self.problem = problem
+        self.fields = (*problem.fields, *unknown)
         self.dim = problem.dim
         self.axes = problem.dim + int(problem.transient or problem.uses_time)
         if problem.groups():
@@ -142,9 +144,7 @@ class Strong:
         def shape(field: Field) -> tuple[int, ...]:
             return (points.shape[1],) if field.components is None else (field.components, points.shape[1])
 
-        data = {
-            f.name: {a: jnp.asarray(rng.normal(size=shape(f)), z.dtype) for a in every} for f in self.problem.fields
-        }
+        data = {f.name: {a: jnp.asarray(rng.normal(size=shape(f)), z.dtype) for a in every} for f in self.fields}
 
         def total(data):
             rows = self.over(exprs, z, data, values, normals)
@@ -155,7 +155,7 @@ class Strong:
         slopes, value = jax.jit(jax.grad(total, has_aux=True))(data)
         out: dict[str, tuple[Index, ...]] = {}
         second = [tuple(2 * n for n in unit(i, self.axes)) for i in range(self.dim)]
-        for field in self.problem.fields:
+        for field in self.fields:
             used = {a for a in every if bool(np.any(np.asarray(slopes[field.name][a]) != 0))}
             high = {a for a in used if sum(a) >= 2 and sum(a[: self.dim]) > 0}
             if self.dim >= 2 and high == set(second):

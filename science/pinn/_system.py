@@ -28,16 +28,19 @@ from sciax.science.pinn._hard import (
     shape_ansatz,
     value_of,
 )
+from sciax.science.pinn._interface import Interface
 from sciax.science.pinn._jets import Index, Jet, jet_of
 from sciax.science.pinn._strong import Strong, union
+from sciax.science.pinn._unknown import as_guess, coefficient_networks
 from sciax.science.pinn.networks import Embedding, build
 
 
 class Model(eqx.Module):
-    """All that is trained: the network, and unknown parameters of the problem."""
+    """All that is trained: the network, and unknown parameters of the problem: numbers, and networks of those that are fields."""
 
     network: Any
     unknowns: dict[str, Array]
+    coefficients: dict[str, Any]
 
 
 class Prepared(eqx.Module):
@@ -46,6 +49,9 @@ class Prepared(eqx.Module):
     Attributes:
         points: [axes, n].
         features, lift, mask: jets.
+        places: jet of what the networks of unknown coefficients see; None without such.
+        guesses: name -> jet of the first guess of an unknown coefficient.
+        across: the same points on the other side of an interface, for terms that are differences; else None.
         normals: [dim, n] on a boundary.
         target: [rows, n], what the term should be; None for 0.
         weights: [n], of the points.
@@ -58,6 +64,9 @@ class Prepared(eqx.Module):
     normals: Array | None
     target: Array | None
     weights: Array
+    places: Jet | None
+    guesses: dict[str, Jet]
+    across: "Prepared | None" = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +78,7 @@ class Term:
         exprs: should vanish (or equal the target).
         indices: derivatives of the network that they need.
         draw: (count, seed) -> points [axes, n], normals or None.
+        jump: half the distance along the normals of the two points whose difference the term is; None for one point.
     """
 
     name: str
@@ -76,6 +86,7 @@ class Term:
     indices: tuple[Index, ...]
     draw: Callable[[int, Any], tuple[np.ndarray, np.ndarray | None]]
     target: np.ndarray | None = None
+    jump: float | None = None
 
 
 @dataclass(frozen=True)
@@ -113,23 +124,28 @@ class System:
         unknowns: dict[str, Any],
         observations: tuple[Any, ...],
         key: Key[Array, ""],
+        interfaces: tuple[Interface, ...] = (),
     ):
         self.problem, self.options = problem, options
-        self.strong = Strong(problem)
+        self.guesses = {name: as_guess(name, v) for name, v in unknowns.items() if callable(v)}
+        self.coefficient_fields = {name: Field(f"{name} (unknown)") for name in self.guesses}
+        self.strong = Strong(problem, tuple(self.coefficient_fields.values()))
         timed = self.strong.axes > problem.dim
         self.frame: Frame = frame_of(problem, timed, time)
         self.dtype = jnp.result_type(float)
         self.notes: list[str] = []
         self._check_unknowns(unknowns, observations)
-        self.unknowns = {name: jnp.asarray(v, self.dtype) for name, v in unknowns.items()}
+        self.unknowns = {n: jnp.asarray(v, self.dtype) for n, v in unknowns.items() if n not in self.guesses}
         self.values = {name: problem.value(name) for name in problem.parameters if name not in unknowns}
+        self.values |= self.coefficient_fields
+        self.interfaces = interfaces
         self._periodic = periodic_axes(problem)
         if self._periodic and not isinstance(problem.domain, BoxDomain):
             raise UnsupportedError("periodic conditions need a box", got=repr(problem.domain))
         self.soft: list[Any] = []
         self._make_ansatz(hard, lift)
         embed_key, net_key = jax.random.split(key)
-        wrapped = tuple(self._user(f) for f in features)
+        wrapped = (*(self._user(f) for f in features), *(i.feature(problem.dim) for i in interfaces))
         self.embedding = Embedding.make(
             self.frame.lower,
             self.frame.upper,
@@ -150,7 +166,9 @@ class System:
             key=net_key,
             dtype=self.dtype,
         )
-        self.model = Model(network, dict(self.unknowns))
+        side_key = jax.random.fold_in(key, 1)
+        self.places, coefficients = coefficient_networks(self.frame, tuple(self.guesses), side_key, self.dtype)
+        self.model = Model(network, dict(self.unknowns), coefficients)
         self._make_terms(observations)
         self._check_covered()
         self._prepare = {
@@ -163,7 +181,7 @@ class System:
                 raise InputError(
                     f"the problem has no parameter {name!r}", remedy=did_you_mean(name, self.problem.parameters)
                 )
-            if not np.isfinite(np.asarray(guess, float)).all():
+            if not callable(guess) and not np.isfinite(np.asarray(guess, float)).all():
                 raise InputError(f"the first guess of {name!r} is not finite", got=guess)
         if unknowns and not observations:
             raise InputError(
@@ -211,7 +229,7 @@ class System:
         conditions = [
             c for c in problem.of_kind(Dirichlet, Initial) if c.field.name == field.name and component in components(c)
         ]
-        named = [c for c in conditions if set(self._names(c)) & set(self.unknowns)]
+        named = [c for c in conditions if set(self._names(c)) & {*self.unknowns, *self.guesses}]
         if hard and not named:
             if box:
                 faces = box_faces(frame, field, component, self.values)
@@ -289,6 +307,15 @@ class System:
             exprs = [self._condition_residual(c)]
             draw = self._draw_start if isinstance(c, Initial) else self._draw_on(parts_of(problem, c))
             terms.append(Term(repr(c), exprs, need(exprs), draw))
+        for interface in self.interfaces:
+            scale = float((frame.upper - frame.lower)[: frame.dim].min())
+            for field in interface.fields(problem):
+                stands = [Dirichlet(field[i] if field.components else field) for i in range(field.size)]
+                exprs = [self._natural(c) for c in stands]
+                draw = interface.draw(problem.domain, frame, scale, self._times)
+                terms.append(
+                    Term(f"flux of {field!r} across {interface!r}", exprs, need(exprs), draw, None, 1e-8 * scale)
+                )
         for k, seen in enumerate(observations):
             expr, at, data = seen.checked(self)
             name = f"observations {k}"
@@ -376,16 +403,33 @@ class System:
 
         return draw
 
-    def _jets(self, z: Array, indices: tuple[Index, ...]) -> tuple[Jet, Jet, Jet]:
-        return tuple(jet_of(f, z, indices) for f in (self.embedding, self.lift, self.mask))  # type: ignore[return-value]
+    def _jets(self, z: Array, indices: tuple[Index, ...]) -> tuple[Jet, Jet, Jet, Jet | None, dict[str, Jet]]:
+        """Features, lift, mask; what the networks of unknown coefficients see, and the first guesses of these."""
+        features, lift, mask = (jet_of(f, z, indices) for f in (self.embedding, self.lift, self.mask))
+        if self.places is None:
+            return features, lift, mask, None, {}
+        dim, places = self.frame.dim, self.places
+        guesses = {
+            name: jet_of(lambda p, g=g: jnp.atleast_1d(g(p[:dim])), z, indices) for name, g in self.guesses.items()
+        }
+        return features, lift, mask, jet_of(lambda p: places(p[:dim]), z, indices), guesses
 
     def prepare(self, term: Term, points: np.ndarray, normals: np.ndarray | None, weights: Any = None) -> Prepared:
         z = jnp.asarray(points, self.dtype)
         n = None if normals is None else jnp.asarray(normals, self.dtype)
         target = None if term.target is None else jnp.asarray(term.target, self.dtype)
         w = jnp.ones(z.shape[1], self.dtype) if weights is None else jnp.asarray(weights, self.dtype)
-        features, lift, mask = self._prepare[term.indices](z)
-        return Prepared(z, features, lift, mask, n, target, w)
+        prepare = self._prepare[term.indices]
+
+        def at(z: Array, target: Array | None, across: Prepared | None = None) -> Prepared:
+            features, lift, mask, places, guesses = prepare(z)
+            return Prepared(z, features, lift, mask, n, target, w, places, guesses, across)
+
+        if term.jump is None or n is None:
+            return at(z, target)
+        still = jnp.zeros((z.shape[0] - n.shape[0], z.shape[1]), self.dtype)
+        step = jnp.concatenate([n, still]) * term.jump
+        return at(z + step, target, at(z - step, None))
 
     # -- evaluation ------------------------------------------------------------------------------------------------------
 
@@ -400,12 +444,25 @@ class System:
     def fields(self, model: Model, data: Prepared) -> dict[str, dict[Index, Array]]:
         jet = data.lift + data.mask * model.network(data.features)
         by_index = {a: self.split(v) for a, v in jet.parts.items()}
-        return {f.name: {a: rows[f.name] for a, rows in by_index.items()} for f in self.problem.fields}
+        fields = {f.name: {a: rows[f.name] for a, rows in by_index.items()} for f in self.problem.fields}
+        for name, field in self.coefficient_fields.items():
+            own = data.guesses[name] + model.coefficients[name](data.places)
+            fields[field.name] = {a: v[0] for a, v in own.parts.items()}
+        return fields
 
     def residual(self, term: Term, model: Model, data: Prepared) -> Float[Array, "rows n"]:
         values = {**self.values, **model.unknowns}
         rows = self.strong.over(term.exprs, data.points, self.fields(model, data), values, data.normals)
+        if data.across is not None:
+            other = data.across
+            rows = rows - self.strong.over(term.exprs, other.points, self.fields(model, other), values, other.normals)
         return rows if data.target is None else rows - data.target
+
+    def coefficient(self, model: Model, name: str, points: Float[Array, "dim n"]) -> Float[Array, " n"]:
+        """Values of an unknown coefficient."""
+        assert self.places is not None
+        guess = jax.vmap(self.guesses[name], 1)(points)
+        return guess + model.coefficients[name](jax.vmap(self.places, 1, 1)(points))[0]
 
     def loss(self, model: Model, batch: tuple[tuple[Prepared, ...], Array]) -> Float[Array, ""]:
         """Weighted sum over the terms of their mean square."""
