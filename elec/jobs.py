@@ -96,11 +96,11 @@ def design(config: DesignConfig, run: Run) -> Outcome:
     else:  # half grey with a hint of a bend around the corner between the guides
         radius = np.hypot(c[:, None], c[None, ::-1])
         start = 0.45 + 0.25 * (np.abs(radius - 0.8e-6) < 0.25e-6)
-    simulation = Simulation(bend_scene(start), gradient="reversible")
+    simulation = Simulation(bend_scene(start, picture=False), gradient="reversible")
     cells = config.filter_nm * 1e-9 / pixel
 
     def density(x, beta):
-        return tools.project(tools.conic_filter(tools.mirror(x[:, ::-1], "diagonal")[:, ::-1], cells), beta)
+        return tools.project(tools.conic_filter(tools.mirror(x, "antidiagonal"), cells), beta)
 
     def powers(result):
         arriving, back = result.modes("arriving")
@@ -127,7 +127,7 @@ def design(config: DesignConfig, run: Run) -> Outcome:
         )
     grey = np.asarray(density(jnp.asarray(best), config.betas[-1]))
     final = (grey > 0.5).astype(float)
-    result = simulation.run({"design.medium.density": final})
+    result = Simulation(bend_scene(final)).run()
     through, back = (np.asarray(p)[:, 0] for p in powers(result))
     solid, void = tools.feature_size(final, pixel)
     path = run.outputs / "design.csv"

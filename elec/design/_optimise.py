@@ -40,7 +40,8 @@ def maximise(
     constraints: Callable[[Any, float], tuple[Any, Any]] | None = None,
     betas: tuple[float, ...] = (4.0, 8.0, 16.0, 32.0),
     iterations: int = 10,
-    move: float = 0.2,
+    move: float = 0.1,
+    span: float = 0.15,
     method: str = "mma",
     rate: float = 0.05,
     feasible: float = 1e-3,
@@ -56,6 +57,7 @@ def maximise(
         betas: steepness of the projection, one after the other; `iterations` evaluations at each. Every steepness starts
             from the best point of the one before.
         move: largest change of a variable in one iteration (MMA).
+        span: distance of the asymptotes at the start of each steepness; wider takes longer steps, which may oscillate.
         method: "mma" (method of moving asymptotes) or "adam".
         rate: step length of Adam.
         feasible: violation up to which a point counts as one that meets the constraints.
@@ -107,7 +109,7 @@ def maximise(
                 continue
             if state is None:
                 m = limits.size
-                state = mma_start(x, m)
+                state = mma_start(x, m, span=span)
             values = np.concatenate([[-float(value)], limits])
             rows = np.concatenate([-gradient.reshape(1, -1), slopes])
             stiffness = 1e-5 * np.maximum(np.abs(rows).max(1), 1e-12)
