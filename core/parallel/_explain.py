@@ -9,9 +9,10 @@ import jax
 import numpy as np
 from jaxtyping import PyTree
 
-from sciax.core.parallel._hlo import Collective, collectives
+from sciax.core.parallel._hlo import Collective, collectives, communication
 from sciax.core.parallel._machine import CPU_CORE, Machine
-from sciax.core.parallel._plan import Plan, array_paths
+from sciax.core.parallel._plan import Plan, array_paths, is_parameter
+from sciax.core.train._step import make_gradient
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class Explanation:
 
     Attributes:
         arrays: placement of each parameter and batch array.
-        collectives: what loss and gradient send, each once.
+        collectives: what loss and gradient send, each once, with how often.
         flops_per_device: of loss and gradient, by XLA (the body of a loop counted once).
         seconds: predicted for loss and gradient on `machine`, compute and communication one after the other.
     """
@@ -84,14 +85,12 @@ def explain(
         model, batch: arrays or `jax.ShapeDtypeStruct`s.
     """
     key = jax.random.key(0) if key is None else key
-    params, static = eqx.partition(model, eqx.is_inexact_array)
+    params, static = eqx.partition(model, is_parameter)
 
-    def objective(params, batch):
-        value = loss(eqx.combine(params, static), batch, key)
-        return value[0] if isinstance(value, tuple) else value
+    gradient = plan.inside(make_gradient(static, loss))
 
     def step(params, batch):
-        value, grads = jax.value_and_grad(objective)(plan.constrain(params), plan.constrain_batch(batch))
+        (value, _), grads = gradient(plan.constrain(params), plan.constrain_batch(batch), key, None)
         return value, plan.constrain_gradients(grads)
 
     def described(tree, specs):
@@ -116,7 +115,7 @@ def explain(
         sent,
         flops,
         flops / machine.flops,
-        sum(machine.transfer(item.kind, item.bytes, devices) for item in sent),
+        communication(sent, machine, devices),
         machine,
         dict(plan.mesh.shape),
     )

@@ -14,6 +14,7 @@ class Machine:
         link: bytes a second between two devices.
         latency: seconds a collective takes whatever it moves.
         memory: bytes of one device.
+        reduce_scatter: whether XLA has a reduce-scatter there; on CPU it does an all-reduce and throws the rest away.
     """
 
     name: str
@@ -21,6 +22,7 @@ class Machine:
     link: float
     latency: float
     memory: float
+    reduce_scatter: bool = True
 
     def __post_init__(self) -> None:
         for name in ("flops", "link", "latency", "memory"):
@@ -31,7 +33,8 @@ class Machine:
         """Seconds of one collective over a ring of `devices`.
 
         An all-reduce of s bytes moves 2 s (n-1)/n over each link, all-gather and reduce-scatter s (n-1)/n of the whole array,
-        an all-to-all s (n-1)/n^2, a permutation s (Thakur, Rabenseifner & Gropp 2005).
+        an all-to-all s (n-1)/n of the part s, a permutation s (Thakur, Rabenseifner & Gropp 2005). `size` is that of the result
+        on one device.
         """
         n = max(devices, 1)
         if n == 1:
@@ -40,13 +43,13 @@ class Machine:
             "all-reduce": 2 * (n - 1) / n,
             "all-gather": (n - 1) / n,
             "reduce-scatter": float(n - 1),  # its result is the part, 1/n of what is moved
-            "all-to-all": (n - 1) / n**2,
+            "all-to-all": (n - 1) / n,  # each device keeps one part of its own
             "collective-permute": 1.0,
         }[kind]
         return self.latency + factor * size / self.link
 
 
-CPU_CORE = Machine("one CPU core", flops=2e10, link=5e9, latency=2e-5, memory=8e9)
+CPU_CORE = Machine("one CPU core", flops=2e10, link=5e9, latency=2e-5, memory=8e9, reduce_scatter=False)
 """A core with AVX2 in float32, and memory as its link to a neighbour. Order of magnitude."""
 
 H100 = Machine("H100 SXM, NVLink", flops=4e14, link=3e11, latency=1e-5, memory=8e10)

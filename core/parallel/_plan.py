@@ -1,9 +1,9 @@
 """Where each array of a training lives: patterns over paths, checked, applied, explained."""
 
 import fnmatch
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
 import jax
@@ -14,6 +14,10 @@ from jaxtyping import PyTree
 
 from sciax.core.errors import InputError, ShapeError, did_you_mean
 from sciax.core.parallel._mesh import make_mesh
+
+if TYPE_CHECKING:
+    from sciax.core.parallel._machine import Machine
+    from sciax.core.parallel.search import Search
 
 Placement = PartitionSpec | tuple[str | tuple[str, ...] | None, ...]
 
@@ -30,6 +34,13 @@ def array_paths(tree: PyTree) -> dict[str, Any]:
         for keys, leaf in jax.tree_util.tree_leaves_with_path(tree)
         if hasattr(leaf, "shape") and hasattr(leaf, "dtype")
     }
+
+
+def is_parameter(leaf: Any) -> bool:
+    """An inexact array, or the shape of one."""
+    return eqx.is_inexact_array(leaf) or (
+        isinstance(leaf, jax.ShapeDtypeStruct) and jnp.issubdtype(leaf.dtype, jnp.inexact)
+    )
 
 
 def axes_of(entry: Any) -> tuple[str, ...]:
@@ -85,6 +96,11 @@ def _match(patterns: Mapping[str, PartitionSpec], leaves: Mapping[str, Any], wha
     return {path: chosen[path][1] if path in chosen else PartitionSpec() for path in leaves}
 
 
+def named(path: str, patterns: Mapping[str, Any]) -> bool:
+    """Whether a pattern names the path."""
+    return any(fnmatch.fnmatchcase(path, pattern) for pattern in patterns)
+
+
 @dataclass(frozen=True)
 class Plan:
     """Placement of a model, its optimiser's state and the batch on a mesh.
@@ -101,22 +117,108 @@ class Plan:
         params: pattern -> placement of parameters.
         batch: placement of every array of the batch, or pattern -> placement.
         zero: mesh axis over which optimiser state is split besides (ZeRO-1); its gradients then are too (ZeRO-2). ZeRO-3 is a
-            `params` placement over the data axis: see `zero3`.
+            `params` placement over the data axis: see `data_parallel`.
+        state: pattern -> placement of the optimiser's state (and the gradients) where it is not the parameter's.
+        search: how `Plan.auto` found it; with it, placements of all that is inside loss and gradient.
     """
 
     mesh: Mesh
     params: Mapping[str, Placement]
     batch: Placement | Mapping[str, Placement] = ()
     zero: str | None = None
+    state: Mapping[str, Placement] = field(default_factory=dict)
+    search: "Search | None" = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "params", {pattern: PartitionSpec(*spec) for pattern, spec in self.params.items()})
+        object.__setattr__(self, "state", {pattern: PartitionSpec(*spec) for pattern, spec in self.state.items()})
         if isinstance(self.batch, Mapping):
             object.__setattr__(self, "batch", {pattern: PartitionSpec(*spec) for pattern, spec in self.batch.items()})
         else:
             object.__setattr__(self, "batch", PartitionSpec(*self.batch))
         if self.zero is not None and self.zero not in self.mesh.shape:
             raise InputError(f"the mesh has no axis {self.zero!r}", remedy=did_you_mean(self.zero, self.mesh.shape))
+
+    @classmethod
+    def auto(
+        cls,
+        model: PyTree,
+        loss: Callable[..., Any],
+        batch: PyTree,
+        optimizer: Any = None,
+        mesh: Mesh | None = None,
+        *,
+        machine: "Machine | None" = None,
+        memory: float | None = None,
+        params: Mapping[str, Placement] | None = None,
+        data: Mapping[str, Placement] | None = None,
+        precision: Any = None,
+        key: Any = None,
+        tie: bool | None = None,
+        gap: float = 1e-4,
+        limit: float = 60.0,
+    ) -> "Plan":
+        """The cheapest plan for loss and gradient on `machine`, by a search over the traced program.
+
+        Each operation can be split along any of its loops by any mesh axis; changing an array's placement between two costs
+        the collectives it takes. The sum is minimised exactly, as a mixed integer linear program (after Zheng et al. 2022, Alpa,
+        whose inter-operator part is left out); `plan.explain()` prints what was found and the proved gap to the best. The plan
+        also fixes every array inside loss and gradient, so that XLA sends what was predicted.
+
+        Args:
+            model, batch: arrays or `jax.ShapeDtypeStruct`s; nothing is run.
+            loss: `loss(model, batch, key)`, as for `fit`.
+            optimizer: its state counts as memory, and may be split apart from the parameters (ZeRO).
+            mesh: default: all devices on one axis, "devices".
+            machine: profile of a device and its links. Default: one CPU core.
+            memory: bytes of one device that may be used. Default: the machine's.
+            params, data: pattern -> placement of parameters and batch arrays that are given; the rest is searched.
+            precision: as for `fit`.
+            tie: give equal layers equal placements. Default: only if the program is large.
+            gap: relative distance to the optimum at which the search may stop.
+            limit: seconds for the solver.
+
+        Raises:
+            InputError: no plan fits in the memory; a pattern that matches nothing.
+            ConvergenceError: no plan found in time.
+        """
+        from sciax.core.parallel._machine import CPU_CORE
+        from sciax.core.parallel.search import auto
+
+        return auto(
+            model,
+            loss,
+            batch,
+            optimizer,
+            mesh,
+            machine=CPU_CORE if machine is None else machine,
+            memory=memory,
+            params=params,
+            data=data,
+            precision=precision,
+            key=key,
+            tie=tie,
+            gap=gap,
+            limit=limit,
+        )
+
+    def explain(self, loss: Any = None, model: PyTree = None, batch: PyTree = None, **options: Any) -> Any:
+        """What the plan does, to be printed.
+
+        Without arguments: what `Plan.auto` predicted (`Search`). With loss, model and batch: what the compiled program does
+        (`Explanation`, see `sciax.core.parallel.explain`).
+        """
+        if loss is not None:
+            from sciax.core.parallel._explain import explain
+
+            return explain(self, loss, model, batch, **options)
+        if self.search is None:
+            raise InputError("a plan made by hand is explained for a model", remedy="plan.explain(loss, model, batch)")
+        return self.search
+
+    def outside(self) -> "Plan":
+        """The same placements of parameters, optimiser and batch, leaving what is inside loss and gradient to XLA."""
+        return replace(self, search=None)
 
     # -- what goes where -------------------------------------------------------------------------------------------------
 
@@ -147,6 +249,11 @@ class Plan:
     def _followers(self, tree: PyTree, params: PyTree) -> dict[str, PartitionSpec]:
         """Placement of arrays that belong to parameters (moments, averages, gradients): the path ends in the parameter's path."""
         own, shapes = self.param_specs(params), array_paths(params)
+        if self.state:
+            apart = _match(self.state, shapes, "model")  # type: ignore[arg-type]
+            own |= {path: spec for path, spec in apart.items() if named(path, self.state)}
+            for path, spec in own.items():
+                check_spec(path, tuple(shapes[path].shape), spec, self.mesh)
         specs = {}
         for path, leaf in array_paths(tree).items():
             owner = next(
@@ -212,6 +319,10 @@ class Plan:
     def constrain_gradients(self, grads: PyTree) -> PyTree:
         """Gradients where the optimiser's state is (ZeRO-2: each device keeps the part it updates)."""
         return self._by_path(grads, self._followers(grads, grads), jax.lax.with_sharding_constraint)
+
+    def inside(self, gradient: Callable[..., Any]) -> Callable[..., Any]:
+        """The function of loss and gradients with what is inside it placed as the search has it; by hand nothing is."""
+        return gradient if self.search is None else self.search.inside.apply(gradient, self.mesh)
 
     def replicate(self, tree: PyTree) -> PyTree:
         """The arrays of a tree on every device of the mesh, of every process."""

@@ -35,6 +35,10 @@ class Placement(Protocol):
         """The gradients, where the optimiser wants them, inside the compiled loop."""
         ...
 
+    def inside(self, gradient: Callable[..., Any]) -> Callable[..., Any]:
+        """The function of loss and gradients, with what is inside it placed as well."""
+        ...
+
 
 def make_chunk(
     step: Callable[..., Any], source: BatchSource | HostBatches, plan: Placement | None

@@ -193,7 +193,7 @@ def fit(
     if plan is not None:
         now, own_key = plan.place(now), plan.replicate(own_key)
 
-    placed = {} if plan is None else {"constrain_gradients": plan.constrain_gradients}
+    placed = {} if plan is None else {"constrain_gradients": plan.constrain_gradients, "inside": plan.inside}
     step = make_step(static, loss, optimizer, accumulate=accumulate, ema_decay=ema, policy=policy, **placed)
     chunk = jax.jit(make_chunk(step, source, plan), donate_argnums=(0,))
     hosted = isinstance(source, HostBatches)

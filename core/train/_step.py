@@ -55,23 +55,8 @@ def split_microbatches(batch: Batch, count: int) -> Batch:
     return jax.tree.map(split, batch)
 
 
-def make_step(
-    static: PyTree,
-    loss: Loss,
-    optimizer: optax.GradientTransformation,
-    *,
-    accumulate: int = 1,
-    ema_decay: float | None = None,
-    policy: Policy | None = None,
-    constrain_gradients: Callable[[PyTree], PyTree] = lambda grads: grads,
-) -> Callable[[TrainState, Batch, Key[Array, ""]], tuple[TrainState, dict[str, Array]]]:
-    """`step(state, batch, key) -> (state, metrics)`; metrics hold "loss", "grad_norm" and what the loss returns.
-
-    With `accumulate = k` the gradient is the mean over k equal parts of the batch, computed one after another.
-    `constrain_gradients` says where a plan wants them (sharding constraints).
-    A step whose loss or gradient is not finite leaves the parameters as they were and clears `state.ok`; under float16 an
-    overflow halves the loss scale first and the step is skipped, until the scale is 1.
-    """
+def make_objective(static: PyTree, loss: Loss, policy: Policy | None) -> Callable[..., tuple[Any, dict[str, Any]]]:
+    """`objective(params, batch, key, factor) -> (loss, further metrics)`, the loss times `factor` if there is one."""
 
     def objective(params, batch, key, factor=None):
         model = eqx.combine(params, static)
@@ -87,7 +72,35 @@ def make_step(
             value = value.astype(policy.output)
         return value if factor is None else value * factor.astype(value.dtype), dict(extra)
 
-    gradient = jax.value_and_grad(objective, has_aux=True)
+    return objective
+
+
+def make_gradient(static: PyTree, loss: Loss, policy: Policy | None = None) -> Callable[..., Any]:
+    """`gradient(params, batch, key, factor) -> ((loss, metrics), gradients)`: what a plan is searched for."""
+    return jax.value_and_grad(make_objective(static, loss, policy), has_aux=True)
+
+
+def make_step(
+    static: PyTree,
+    loss: Loss,
+    optimizer: optax.GradientTransformation,
+    *,
+    accumulate: int = 1,
+    ema_decay: float | None = None,
+    policy: Policy | None = None,
+    constrain_gradients: Callable[[PyTree], PyTree] = lambda grads: grads,
+    inside: Callable[[Callable[..., Any]], Callable[..., Any]] = lambda gradient: gradient,
+) -> Callable[[TrainState, Batch, Key[Array, ""]], tuple[TrainState, dict[str, Array]]]:
+    """`step(state, batch, key) -> (state, metrics)`; metrics hold "loss", "grad_norm" and what the loss returns.
+
+    With `accumulate = k` the gradient is the mean over k equal parts of the batch, computed one after another.
+    `constrain_gradients` says where a plan wants them (sharding constraints); `inside` places what is inside loss and gradient.
+    A step whose loss or gradient is not finite leaves the parameters as they were and clears `state.ok`; under float16 an
+    overflow halves the loss scale first and the step is skipped, until the scale is 1.
+    """
+
+    objective = make_objective(static, loss, policy)
+    gradient = inside(make_gradient(static, loss, policy))
 
     def accumulated(params, batch, key, factor):
         if accumulate == 1:
