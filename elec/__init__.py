@@ -1,6 +1,8 @@
 """Electromagnetics with exact gradients: FDTD scenes, sources, monitors, results."""
 
 from sciax.elec import analytic as analytic
+from sciax.elec import design as design
+from sciax.elec import gds as gds
 from sciax.elec import materials as materials
 from sciax.elec import touchstone as touchstone
 from sciax.elec._boundaries import PML as PML
@@ -11,6 +13,10 @@ from sciax.elec._constants import EPS0 as EPS0
 from sciax.elec._constants import MU0 as MU0
 from sciax.elec._constants import Z0 as Z0
 from sciax.elec._dispersion import match_dispersion as match_dispersion
+from sciax.elec._eigenmodes import Section as Section
+from sciax.elec._eigenmodes import VectorMode as VectorMode
+from sciax.elec._eigenmodes import effective_index as effective_index
+from sciax.elec._eigenmodes import vector_modes as vector_modes
 from sciax.elec._energy import EnergyMonitor as EnergyMonitor
 from sciax.elec._farfield import FarFieldMonitor as FarFieldMonitor
 from sciax.elec._grid import Grid as Grid

@@ -1,4 +1,4 @@
-"""Guided modes of two-dimensional scenes: solver, source, monitor.
+"""Guided modes: source and monitor; solver of two-dimensional scenes.
 
 The mode solves the difference equations of the grid themselves: with w^ = 2 sin(w dt/2)/(c dt) and k^ = 2 sin(k dx/2)/dx,
 (w^2 eps - K) e = k^2 e across the guide, K the second difference. A source made of it launches to one side up to the width of
@@ -117,23 +117,26 @@ def _modes(
     return slab_modes(eps, float(d[0]), frequency, dt=scene.dt, along=along, count=count)
 
 
-def _two_dimensional(scene: Any, name: str) -> None:
+def _two_dimensional(scene: Any, name: str, axis: int) -> None:
     if scene.grid.active_axes != (0, 1):
         raise UnsupportedError(
-            f"{name!r}: modes are offered in two-dimensional x-y scenes", got=f"axes {scene.grid.active_axes}"
+            f"{name!r}: modes are offered in x-y and x-y-z scenes", got=f"axes {scene.grid.active_axes}"
         )
+    if axis == 2:
+        raise InputError(f"{name!r}: guides of a two-dimensional scene lie along x or y", got="z")
 
 
 @dataclass(frozen=True)
 class ModeSource:
-    """Launches a guided mode (Ez) to one side.
+    """Launches a guided mode to one side: Ez in two dimensions, the full vector in three.
 
     Attributes:
-        direction: "+x", "-x", "+y", "-y".
-        center, size: middle of the line (m), and its length across the guide (None: between the absorbers).
+        direction: "+x" ... "-z".
+        center, size: middle of the line or rectangle (m), and its length across the guide (None: between the absorbers;
+            three numbers along x, y, z in three dimensions).
         waveform: signal; its `frequency` is where the mode is solved and where nothing goes backwards.
         order: 0 for the fundamental mode.
-        amplitude: square root of the power per metre (W/m) at the peak of a unit waveform.
+        amplitude: square root of the power (W; W/m in two dimensions) at the peak of a unit waveform.
 
     The mode belongs to the scene as it is stated: parameters that change the guide under the source do not change it.
     """
@@ -142,13 +145,13 @@ class ModeSource:
     direction: str
     center: Any
     waveform: Callable
-    size: float | None = None
+    size: Any = None
     order: int = 0
     amplitude: Any = 1.0
     component: str = "ez"
 
     def __post_init__(self) -> None:
-        one_of(self.direction, ("+x", "-x", "+y", "-y"), "direction")
+        one_of(self.direction, ("+x", "-x", "+y", "-y", "+z", "-z"), "direction")
         one_of(self.component, ("ez",), "component")
         object.__setattr__(self, "center", vector(self.center, f"center of source {self.name!r}"))
         finite(self.amplitude, f"amplitude of source {self.name!r}")
@@ -172,7 +175,11 @@ class ModeSource:
         """Surface currents of the mode on one grid plane: see the plane wave's box, of which this is one face."""
         from sciax.elec._prepare import Patch, gain_at
 
-        _two_dimensional(concrete, self.name)
+        if len(concrete.grid.active_axes) == 3:
+            from sciax.elec._guides import mode_patches
+
+            return mode_patches(self, static, lat, k, concrete)
+        _two_dimensional(concrete, self.name, AXES.index(static.direction[1]))
         axis, forward = AXES.index(static.direction[1]), static.direction[0] == "+"
         u = 1 - axis
         first, last = _span(concrete, u, static.center[u], static.size)
@@ -210,11 +217,13 @@ class ModeSource:
 
 @dataclass(frozen=True, eq=False)
 class ModeMonitor:
-    """Amplitudes of guided modes (Ez) that pass a line, both ways; |amplitude|^2 is power per metre (W/m) of the spectra.
+    """Amplitudes of guided modes that pass a line (Ez) or a rectangle, both ways.
+
+    |amplitude|^2 is power (W; W/m in two dimensions) of the spectra.
 
     Attributes:
-        normal: "x" or "y", the guide's direction; forward is towards larger coordinates.
-        center, size: middle of the line (m) and its length (None: between the absorbers).
+        normal: "x", "y" or "z", the guide's direction; forward is towards larger coordinates.
+        center, size: as `ModeSource`.
         orders: modes.
     """
 
@@ -222,13 +231,13 @@ class ModeMonitor:
     frequencies: Any
     center: Any
     normal: str = "x"
-    size: float | None = None
+    size: Any = None
     orders: tuple[int, ...] = (0,)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "frequencies", _frequencies(self.frequencies, self.name))
         object.__setattr__(self, "center", vector(self.center, f"center of monitor {self.name!r}"))
-        one_of(self.normal, ("x", "y"), "normal")
+        one_of(self.normal, AXES, "normal")
         object.__setattr__(self, "orders", tuple(self.orders))
 
     @property
@@ -242,7 +251,7 @@ class ModePlan:
     def __init__(self, scene: Any, lat: Any, monitor: ModeMonitor):
         from sciax.elec._record import surface
 
-        _two_dimensional(scene, monitor.name)
+        _two_dimensional(scene, monitor.name, AXES.index(monitor.normal))
         axis = AXES.index(monitor.normal)
         u = 1 - axis
         first, last = _span(scene, u, monitor.center[u], monitor.size)

@@ -1,5 +1,6 @@
 """What a run returns: raw arrays that gradients pass through, and labelled data on request."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import equinox as eqx
@@ -94,6 +95,26 @@ class Result(eqx.Module):
         """Amplitudes (forward, backward) of a mode monitor, each (frequency, order); |a|^2 is power (W/m)."""
         self._monitor(name, (ModeMonitor,))
         return self.plan.monitors[name].amplitudes(self.raw[name])
+
+    def scattering(self, excited: str, inward: Mapping[str, str], order: int = 0) -> dict:
+        """One column of the scattering matrix: outgoing amplitude of each port over the ingoing one of the excited port.
+
+        Args:
+            excited: name of the mode monitor where the light comes in.
+            inward: name of each port's mode monitor -> "+" or "-", the direction along its normal that goes into the device.
+            order: position in the excited port's `orders` of the mode that comes in.
+
+        Returns:
+            Port -> complex S, (frequency, order). By both directions of the modes, without a normalising run.
+        """
+        if excited not in inward:
+            raise InputError(f"the excited port {excited!r} has no direction", remedy=did_you_mean(excited, inward))
+        for port, sense in inward.items():
+            if sense not in ("+", "-"):
+                raise InputError(f"port {port!r}: a direction is '+' or '-'", got=sense)
+        waves = {p: self.modes(p) if sense == "+" else self.modes(p)[::-1] for p, sense in inward.items()}
+        entering = waves[excited][0][:, order, None]
+        return {p: leaving / entering for p, (_, leaving) in waves.items()}
 
     def time(self, component: str = "ez") -> np.ndarray:
         """Times of a probe's samples (s)."""

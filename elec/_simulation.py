@@ -18,6 +18,7 @@ from sciax.elec._checks import one_of
 from sciax.elec._compiled import chunk, refusal, sampling_interval, uniform_of
 from sciax.elec._energy import EnergyMonitor, EnergyPlan
 from sciax.elec._farfield import FarFieldMonitor, check_box
+from sciax.elec._guides import VectorModePlan
 from sciax.elec._lattice import lattice
 from sciax.elec._modes import ModeMonitor, ModePlan
 from sciax.elec._monitors import FieldMonitor, FluxMonitor, Probe, SnapshotMonitor
@@ -46,7 +47,8 @@ class Plan:
         self.monitors: dict[str, Any] = {}
         for m in scene.monitors:
             if isinstance(m, ModeMonitor):
-                self.monitors[m.name] = ModePlan(scene, self.lattice, m)
+                solve = VectorModePlan if len(scene.grid.active_axes) == 3 else ModePlan
+                self.monitors[m.name] = solve(scene, self.lattice, m)
             elif isinstance(m, FieldMonitor | SnapshotMonitor):
                 self.monitors[m.name] = region(scene, self.lattice, m)
             elif isinstance(m, FluxMonitor):

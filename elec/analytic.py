@@ -137,3 +137,32 @@ def ring_resonance(
         return complex(optimize.newton(determinant, guess, x1=guess * (1 + 1e-4) - 1e-7j, tol=1e-15, maxiter=100))
     except RuntimeError as error:
         raise InputError("no resonance is reached from this guess", got=guess) from error
+
+
+def fibre_mode(core: float, cladding: float, radius: float, wavelength: float) -> float:
+    """Effective index of the fundamental mode HE11 of a step-index fibre, full vector.
+
+    Largest root of (J'/uJ + K'/wK)(n1^2 J'/uJ + n2^2 K'/wK) = (1/u^2 + 1/w^2)(n1^2/u^2 + n2^2/w^2), Bessel functions of order
+    one at u = k a sqrt(n1^2 - n^2), w = k a sqrt(n^2 - n2^2).
+
+    Source: K. Okamoto, Fundamentals of Optical Waveguides, 2nd ed. (2006), equation 3.65.
+    """
+    ka = 2 * np.pi / wavelength * radius
+
+    def mismatch(n):
+        u, w = ka * np.sqrt(core**2 - n**2), ka * np.sqrt(n**2 - cladding**2)
+        a, b = special.jvp(1, u) / (u * special.jv(1, u)), special.kvp(1, w) / (w * special.kv(1, w))
+        right = (1 / u**2 + 1 / w**2) * (core**2 / u**2 + cladding**2 / w**2)
+        # J1^2 takes the poles out
+        return ((a + b) * (core**2 * a + cladding**2 * b) - right) * special.jv(1, u) ** 2
+
+    first = float(special.jn_zeros(1, 1)[0])  # HE11 lies below the first zero of J1
+    low = cladding + 1e-9 * (core - cladding)
+    if ka * np.sqrt(core**2 - cladding**2) > first:
+        low = max(low, float(np.sqrt(core**2 - (0.999999 * first / ka) ** 2)))
+    grid = np.linspace(core - 1e-9 * (core - cladding), low, 400)
+    values = mismatch(grid)
+    change = np.nonzero(values[:-1] * values[1:] < 0)[0]
+    if not change.size:
+        raise InputError("no fundamental mode is found", remedy="a larger V number")
+    return float(np.real(optimize.brentq(mismatch, grid[change[0] + 1], grid[change[0]], xtol=1e-15)))  # type: ignore[arg-type]

@@ -81,15 +81,13 @@ def test_modes_say_what_they_need(x64):
     scene = Scene(Grid.uniform((3 * UM, 3 * UM), 0.05 * UM), sources=[source], duration=1e-14)
     with pytest.raises(InputError, match="guides 0 modes"):
         Simulation(scene)()
-    with pytest.raises(UnsupportedError, match="two-dimensional"):
-        Simulation(
-            Scene(
-                Grid.uniform((2 * UM,) * 3, 0.1 * UM),
-                sources=[source],
-                boundaries=Boundaries.all(PML(3)),
-                duration=1e-14,
-            )
-        )()
+    up = ModeSource("m", "+z", (0.0, 0.0), GaussianPulse(f0, f0 * 0.05))
+    with pytest.raises(InputError, match="lie along x or y"):
+        Simulation(Scene(Grid.uniform((3 * UM, 3 * UM), 0.05 * UM), sources=[up], duration=1e-14))()
+    high = ModeSource("m", "+z", (0.7 * UM, 0.0, 0.7 * UM), GaussianPulse(f0, f0 * 0.05))
+    across = Grid(np.arange(30) * 0.05 * UM, None, np.arange(30) * 0.05 * UM)
+    with pytest.raises(UnsupportedError, match="x-y and x-y-z"):
+        Simulation(Scene(across, sources=[high], boundaries=Boundaries.all(PML(3)), duration=1e-14))()
 
 
 def test_resonances_of_a_known_signal():
