@@ -9,6 +9,7 @@ import numpy as np
 from sciax.core.errors import InputError
 from sciax.quantum._expression import as_expression
 from sciax.quantum._gate import CustomFunction, Gate, Matrix
+from sciax.quantum._noise_families import NamedChannel
 
 Qubits = int | Sequence[int]
 
@@ -308,10 +309,12 @@ class Builder(ABC):
         return self._add(Gate("barrier", qubits or tuple(range(getattr(self, "num_qubits", 0)))), ())
 
     def channel(self, channel: Any, targets: Qubits) -> Self:
-        """A noise channel (see sciax.quantum's channel functions)."""
+        """A noise channel (see sciax.quantum's channel functions); strengths given as names become parameters."""
         targets = _tuple(targets)
         if channel.num_qubits != len(targets):
             raise InputError("the channel does not fit its targets", got=len(targets), expected=channel.num_qubits)
+        if isinstance(channel, NamedChannel):
+            return self._add(Gate("channel", targets, extra=channel.family), channel.strengths)
         return self._add(Gate("channel", targets, extra=channel), ())
 
     def when(self, bits: Qubits, value: int, body: "Builder") -> Self:

@@ -15,7 +15,15 @@ from sciax.quantum._circuit import Circuit, Structure
 from sciax.quantum._gate import Gate
 from sciax.quantum._lower import Conditioned, Dense, Run, lower
 from sciax.quantum._memory import require_memory
-from sciax.quantum._simulate import BACKENDS, Params, angles_of, check_options, complex_dtype, numbers_of
+from sciax.quantum._simulate import (
+    BACKENDS,
+    Params,
+    angles_of,
+    check_options,
+    check_strengths,
+    complex_dtype,
+    numbers_of,
+)
 
 # S[(row', column'), (row, column)] of forgetting a measurement, and of a reset; the column's bit is the low one
 _DEPHASE = np.diag([1.0, 0, 0, 1.0])
@@ -42,6 +50,7 @@ def density_matrix(
     vector = circuit.parameter_vector(params)
     kind = complex_dtype(dtype, initial, vector)
     check_options(backend, "adjoint")
+    check_strengths(circuit, vector)
     n = circuit.num_qubits
     require_memory(2 * n, kind, "a density matrix", copies=2)
     if initial is not None:
@@ -80,13 +89,13 @@ def _density(structure: Structure, dtype, implementation: str, vector, values, i
                 "a density matrix forgets the outcomes that classical control needs", remedy="use sample()"
             )
         else:
-            rho = _superoperator(rho, segment, n)
+            rho = _superoperator(rho, segment, n, angles)
     return rho
 
 
-def _superoperator(rho, gate: Gate, n: int):
+def _superoperator(rho, gate: Gate, n: int, angles):
     s = {"measure": _DEPHASE, "reset": _RESET}.get(gate.kind)
-    s = gate.extra.superoperator if s is None else s
+    s = gate.extra.superoperator_at(angles, rho.dtype) if s is None else s
     targets = (*gate.targets, *(q + n for q in gate.targets))  # the flat index is row * 2^n + column
     return apply_matrix(rho.reshape(-1), jnp.asarray(s, rho.dtype), targets=targets).reshape(rho.shape)
 

@@ -118,6 +118,11 @@ def _split(structure: Structure):
 
 def _frequencies(gate, position: int) -> tuple[float, ...]:
     """Differences of the eigenvalues of the generator of one angle of a gate."""
+    if gate.kind == "channel":
+        raise UnsupportedError(
+            f"the strength of {gate.extra.name!r} is no rotation angle",
+            remedy='method="adjoint" or "finite_difference"',
+        )
     if gate.kind == "custom":
         raise UnsupportedError(
             "the generator of a custom gate is not known", remedy='method="adjoint" or "finite_difference"'

@@ -17,6 +17,7 @@ from sciax.core.ops.gates import Program
 from sciax.quantum._circuit import Structure
 from sciax.quantum._gate import Gate
 from sciax.quantum._kinds import KINDS, rotation_coefficients
+from sciax.quantum._noise_families import Family, PlacedFamily
 
 
 @dataclass(frozen=True, eq=False)
@@ -261,6 +262,8 @@ def lower(structure: Structure, *, keep: bool = False) -> Lowered:
 
 
 def _segment(gate: Gate, slots: tuple[int, ...], n: int) -> "Run | Dense | Gate | Conditioned":
+    if gate.kind == "channel" and isinstance(gate.extra, Family):
+        return replace(gate, extra=PlacedFamily(gate.extra, slots))
     if gate.kind in ("measure", "reset", "channel"):
         return gate
     if _is_dense(gate):

@@ -20,9 +20,11 @@ from sciax.quantum._simulate import (
     Params,
     angles_of,
     check_options,
+    check_strengths,
     complex_dtype,
     numbers_of,
     quadratic_form,
+    refuse_gradient,
     statevector,
 )
 
@@ -57,7 +59,8 @@ def sample(
     if _needs_trajectories(gates):
         bits = _trajectories(circuit, params, shots, key, dtype, backend, None)
     else:
-        psi = statevector(circuit, params, dtype=dtype, backend=backend)
+        vector = refuse_gradient(_DRAWN, circuit.parameter_vector(params))
+        psi = statevector(circuit, vector, dtype=dtype, backend=backend)
         outcomes = _draw(jnp.real(psi * jnp.conj(psi)), shots, key)
         every = (outcomes[:, None] >> jnp.arange(circuit.num_qubits)) & 1
         measured = {b: q for g in gates if g.kind == "measure" for q, b in zip(g.targets, g.bits)}
@@ -101,6 +104,17 @@ def trajectories(
     return values.mean(), values.std(ddof=1) / np.sqrt(shots)
 
 
+_DRAWN = "random outcomes have no derivative: their probabilities depend on the parameters"
+
+
+def _pathwise(gates) -> bool:
+    """Whether the mean of the runs' derivatives is the derivative of the mean: all noise is unitaries drawn at constant rates."""
+    return all(
+        g.is_unitary or g.kind == "barrier" or (g.kind == "channel" and not g.angles and g.extra.mixes_unitaries)
+        for g in gates
+    )
+
+
 def _needs_trajectories(gates) -> bool:
     done: set[int] = set()
     written: set[int] = set()
@@ -128,13 +142,18 @@ def _trajectories(circuit: Circuit, params, shots: int, key, dtype, backend: str
     vector = circuit.parameter_vector(params)
     kind = complex_dtype(dtype, None, vector)
     check_options(backend, "adjoint")
+    check_strengths(circuit, vector)
+    values = numbers_of(circuit, kind)
+    if observable is None or not _pathwise(circuit.gates):
+        # Outcomes are drawn with probabilities that depend on the parameters, which no derivative of the runs can see.
+        vector, values = refuse_gradient(_DRAWN, vector), refuse_gradient(_DRAWN, values)
     n = circuit.num_qubits
     # shots run together as far as about 256 MiB of states allows
     together = int(max(1, min(shots, 2**28 // (kind.itemsize << n))))
     require_memory(n, kind, "a trajectory", copies=4)
     terms, c = (None, None) if observable is None else observable.hermitian_terms(n)
     keys = jax.random.split(key, shots)
-    return _run(circuit.structure, kind, BACKENDS[backend], together, terms, vector, numbers_of(circuit, kind), keys, c)
+    return _run(circuit.structure, kind, BACKENDS[backend], together, terms, vector, values, keys, c)
 
 
 @partial(jax.jit, static_argnums=(0, 1, 2, 3, 4))
@@ -163,7 +182,8 @@ def _run(structure: Structure, dtype, implementation: str, together: int, terms,
         return psi / jnp.linalg.norm(psi), outcome
 
     def channel(psi, gate, key):
-        branches = jnp.stack([apply_matrix(psi, jnp.asarray(k, dtype), targets=gate.targets) for k in gate.extra.kraus])
+        kraus = gate.extra.kraus_at(angles, dtype)
+        branches = jnp.stack([apply_matrix(psi, jnp.asarray(k, dtype), targets=gate.targets) for k in kraus])
         weight = jnp.sum(jnp.real(branches * jnp.conj(branches)), axis=-1)
         chosen = branches[_draw(weight, 1, key)[0]]
         return chosen / jnp.linalg.norm(chosen)

@@ -24,6 +24,7 @@ from sciax.core.precision import default_float, require_dtype
 from sciax.quantum._circuit import Circuit, Structure
 from sciax.quantum._lower import Dense, Lowered, Run, lower
 from sciax.quantum._memory import require_memory
+from sciax.quantum._noise_families import PlacedFamily
 from sciax.quantum._pauli import PauliSum
 
 BACKENDS = {"auto": "auto", "cpu": "native", "xla": "xla", "density": "auto"}
@@ -220,7 +221,7 @@ def _periodic(structure: Structure) -> np.ndarray:
     for gate in structure.flat():
         for angle in gate.angles:
             for key, c in angle.terms:
-                if isinstance(key, int) and (gate.kind in ("rn", "swapalpha", "custom") or c != round(c)):
+                if isinstance(key, int) and (gate.kind in ("rn", "swapalpha", "custom", "channel") or c != round(c)):
                     safe[key] = False
     return safe
 
@@ -305,6 +306,36 @@ def check_options(backend: str, gradient: str) -> None:
         _native.require()
     if gradient not in GRADIENTS:
         raise InputError("unknown gradient rule", got=gradient, expected=", ".join(GRADIENTS))
+
+
+def check_strengths(circuit: Circuit, vector) -> None:
+    """Raises:
+    InputError: noise strengths that make no channel, named (outside traces; inside, they give NaN).
+    """
+    gates = [g for g in circuit.gates if g.kind == "channel" and g.angles]
+    if not gates or isinstance(vector, jax.core.Tracer) or isinstance(circuit.values, jax.core.Tracer):
+        return
+    source = {**dict(zip(circuit.names, np.asarray(vector))), **dict(enumerate(np.asarray(circuit.values)))}
+    for gate in gates:
+        strengths = np.array([a.constant + sum(c * source[k] for k, c in a.terms) for a in gate.angles])
+        channel = PlacedFamily(gate.extra, tuple(range(len(strengths))))
+        if not np.all(np.isfinite(channel.kraus_at(jnp.asarray(strengths), np.complex64))):
+            raise InputError(
+                f"the strengths of {gate.extra.name!r} on qubit {gate.targets[0]} make no channel",
+                got=", ".join(f"{v:g}" for v in strengths),
+                expected="probabilities in 0..1, times with t2 <= 2 t1",
+            )
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(0,))
+def refuse_gradient(why: str, x):
+    """The identity, for arguments whose derivative would be wrong: differentiating raises UnsupportedError."""
+    return x
+
+
+@refuse_gradient.defjvp
+def _refuse_gradient_jvp(why, primals, tangents):
+    raise UnsupportedError(why, remedy="differentiate expectation() or density_matrix(), which are exact")
 
 
 def check_state(initial, n: int, dtype):

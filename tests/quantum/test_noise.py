@@ -184,3 +184,58 @@ def test_sampling_frequencies_and_readout():
 def test_bad_input(call, error, words):
     with pytest.raises(error, match=words):
         call()
+
+
+FAMILIES = {
+    "pauli": (lambda a, b: pauli_channel(a, b, 0.05), (0.1, 0.2)),
+    "depolarising": (lambda a, b: depolarising(a), (0.15, 0.0)),
+    "two": (lambda a, b: depolarising(a, 2), (0.15, 0.0)),
+    "amplitude": (amplitude_damping, (0.3, 0.2)),
+    "phase": (lambda a, b: phase_damping(a), (0.4, 0.0)),
+    "thermal": (lambda a, b: thermal_relaxation(50.0, 60.0, a, b), (20.0, 0.1)),
+}
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_strengths_are_parameters(name):
+    build, values = FAMILIES[name]
+    targets = (1, 0)[: 2 if name == "two" else 1]
+    base = Circuit(2).h(0).ry(0.7, 1).cx(0, 1).rx(0.4, 0)
+    named, h = base.channel(build("a", "b"), targets), pauli("Z1") + 0.5 * pauli("X0 Y1") + 0.3 * pauli("X1")
+    params = np.array(values[: len(named.names)])
+    fixed = base.channel(build(*values), targets)
+    np.testing.assert_allclose(density_matrix(named, params), density_matrix(fixed), atol=1e-14)
+    slope = gradient(named, h, params)
+    np.testing.assert_allclose(slope, gradient(named, h, params, method="finite_difference"), atol=1e-9)
+    assert np.abs(slope).max() > 1e-3
+    # a number that JAX traces, in place of a name
+    traced = jax.grad(lambda a: expectation(base.channel(build(a, values[1]), targets), h))(values[0])
+    np.testing.assert_allclose(traced, slope[0], atol=1e-12)
+    if name in ("two", "thermal"):
+        mean, error = trajectories(named, h, params, shots=2000, key=KEY)
+        assert abs(mean - expectation(fixed, h)) < 5 * error
+
+
+def test_strengths_at_the_edge_and_outside():
+    circuit = Circuit(1).channel(depolarising("p"), 0)
+    np.testing.assert_allclose(
+        gradient(circuit, pauli("Z0"), [0.0]), [-4 / 3], atol=1e-12
+    )  # where sqrt(p) has no derivative
+    with pytest.raises(InputError, match=r"depolarising.*make no channel"):
+        expectation(circuit, pauli("Z0"), [1.5])
+    assert np.isnan(jax.jit(lambda p: expectation(circuit, pauli("Z0"), p))(np.array([1.5])))
+    with pytest.raises(UnsupportedError, match="no rotation angle"):
+        gradient(circuit, pauli("Z0"), [0.1], method="parameter_shift")
+
+
+def test_random_outcomes_have_no_silent_gradient():
+    damped = Circuit(1).rx("t", 0).channel(amplitude_damping(0.3), 0)
+    flipped = Circuit(1).rx("t", 0).channel(bit_flip(0.3), 0)
+    t, mean = np.array([0.4]), lambda c, p: trajectories(c, pauli("Z0"), p, shots=400, key=KEY)[0]
+    with pytest.raises(UnsupportedError, match="no derivative"):
+        jax.grad(lambda p: mean(damped, p))(t)
+    with pytest.raises(UnsupportedError, match="no derivative"):
+        jax.grad(lambda p: sample(flipped, p, shots=8, key=KEY).astype(float).mean())(t)
+    # unitaries drawn at constant rates: each run's derivative is right
+    exact = jax.grad(lambda p: expectation(flipped, pauli("Z0"), p))(t)
+    assert abs(jax.grad(lambda p: mean(flipped, p))(t) - exact) < 0.1
