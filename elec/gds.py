@@ -1,5 +1,6 @@
 """GDS II layouts: polygons in as shapes, designs and shapes out as polygons (extra `elec`, gdstk)."""
 
+import itertools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -46,15 +47,16 @@ def read_gds(
             )
         cell = top[0]
     if cell not in cells:
-        raise InputError(f"{path.name} has no cell {cell!r}", remedy=did_you_mean(cell, cells))
+        raise InputError(f"{path.name} has no cell {cell!r}", remedy=did_you_mean(str(cell), cells))
     out: dict[tuple[int, int], list[np.ndarray]] = {}
     for p in cells[cell].get_polygons():
         out.setdefault((p.layer, p.datatype), []).append(np.asarray(p.points, float) * library.unit)
     if layers is not None:
-        missing = [tuple(k) for k in layers if tuple(k) not in out]
+        wanted = [(int(a), int(b)) for a, b in layers]
+        missing = [k for k in wanted if k not in out]
         if missing:
             raise InputError(f"{path.name}: no polygons on layer {missing[0]}", expected=sorted(out))
-        out = {tuple(k): out[tuple(k)] for k in layers}
+        out = {k: out[k] for k in wanted}
     return out
 
 
@@ -77,7 +79,7 @@ def gds_shape(
         As `read_gds`; InputError: a merged outline with a hole (cut it in the layout, or subtract two shapes).
     """
     gdstk = optional_import("gdstk", "elec")
-    found = read_gds(path, cell, [layer])[tuple(layer)]
+    found = read_gds(path, cell, [layer])[layer]
     unit = 1e-6
     merged = gdstk.boolean([p / unit for p in found], [], "or", precision=1e-6)
     outlines = [np.asarray(p.points, float) * unit for p in merged]
@@ -127,10 +129,10 @@ def outlines(density: Any, pixel: float, *, level: float = 0.5, smooth: bool = T
         for n in (nx, ny)
     )
     field = np.pad(np.pad(density, 1, mode="edge"), 1, constant_values=min(level - 1.0, float(density.min()) - 1.0))
-    polygons, offsets = contour_generator(x, y, field.T, fill_type="OuterOffset").filled(level, np.inf)
+    filled: Any = contour_generator(x, y, field.T, fill_type="OuterOffset").filled(level, np.inf)
     out = []
-    for points, cuts in zip(polygons, offsets):
-        rings = [gdstk.Polygon(points[a:b][:-1]) for a, b in zip(cuts[:-1], cuts[1:])]
+    for points, cuts in zip(*filled):
+        rings = [gdstk.Polygon(points[a:b][:-1]) for a, b in itertools.pairwise(cuts)]
         out += gdstk.boolean(rings[0], rings[1:], "not", precision=1e-6 * step) if len(rings) > 1 else rings
     return out
 

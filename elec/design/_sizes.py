@@ -23,10 +23,10 @@ def _opened(pattern: np.ndarray, diameter: int) -> np.ndarray:
     if diameter % 2 == 0 or diameter < 9:
         return np.asarray(ndimage.binary_opening(pattern, _disc(diameter)), bool)
     r2 = (diameter / 2) ** 2
-    core = ndimage.distance_transform_edt(pattern) ** 2 > r2
+    core = np.asarray(ndimage.distance_transform_edt(pattern)) ** 2 > r2
     if not core.any():
         return np.zeros_like(pattern)
-    return ndimage.distance_transform_edt(~core) ** 2 <= r2
+    return np.asarray(ndimage.distance_transform_edt(~core)) ** 2 <= r2
 
 
 def feature_size(density, pixel: float, threshold: float = 0.5) -> tuple[float, float]:
