@@ -3,7 +3,7 @@
     python benchmarks/pinn_speed.py [--points 8192] [--width 64] [--depth 4] [--steps 10] [--deepxde PYTHON]
 
 Poisson in two dimensions, tanh network, Adam, float32, residual and its gradient; best of five after warm-up, the variants in turn.
-`--deepxde` names a Python that has deepxde and torch; it is timed in a process of its own, by its own points.
+`--deepxde` names a Python that has deepxde with torch, jax and flax; both backends are timed, each in a process of its own.
 """
 
 import argparse
@@ -22,22 +22,32 @@ from sciax.science.pinn.networks import build
 
 DEEPXDE = """
 import os, sys, time
-os.environ["DDE_BACKEND"] = "pytorch"
-import numpy as np, torch, deepxde as dde
-points, width, depth, steps, threads = map(int, sys.argv[1:])
-torch.set_num_threads(threads)
+backend, *numbers = sys.argv[1:]
+points, width, depth, steps, threads = map(int, numbers)
+os.environ["DDE_BACKEND"] = backend
+import numpy as np, deepxde as dde
+if backend == "pytorch":
+    import torch
+    torch.set_num_threads(threads)
+    sin = torch.sin
+else:
+    import jax.numpy as jnp
+    sin = jnp.sin
 geometry = dde.geometry.Rectangle([0, 0], [1, 1])
+def second(u, x, i):
+    found = dde.grad.hessian(u, x, i=i, j=i)
+    return found[0] if isinstance(found, tuple) else found
 def pde(x, u):
-    source = 2*np.pi**2*torch.sin(np.pi*x[:, :1])*torch.sin(np.pi*x[:, 1:])
-    return dde.grad.hessian(u, x, i=0, j=0) + dde.grad.hessian(u, x, i=1, j=1) + source
+    source = 2*np.pi**2*sin(np.pi*x[..., :1])*sin(np.pi*x[..., 1:])
+    return second(u, x, 0) + second(u, x, 1) + source
 data = dde.data.PDE(geometry, pde, [], num_domain=points, num_boundary=0)
 net = dde.nn.FNN([2] + [width]*depth + [1], "tanh", "Glorot normal")
-net.apply_output_transform(lambda x, u: u*x[:, :1]*(1 - x[:, :1])*x[:, 1:]*(1 - x[:, 1:]))
+net.apply_output_transform(lambda x, u: u*x[..., :1]*(1 - x[..., :1])*x[..., 1:]*(1 - x[..., 1:]))
 model = dde.Model(data, net)
 model.compile("adam", lr=1e-3, verbose=0)
 model.train(iterations=3, display_every=10**9, verbose=0)
 times = []
-for _ in range(5):
+for _ in range(3):
     start = time.perf_counter()
     model.train(iterations=steps, display_every=10**9, verbose=0)
     times.append((time.perf_counter() - start)/steps)
@@ -122,15 +132,18 @@ def main() -> None:
     if not o.deepxde:
         print("deepxde: skipped, no --deepxde PYTHON given")
         return
-    command = [o.deepxde, "-c", DEEPXDE, *map(str, (o.points, o.width, o.depth, o.steps, os.cpu_count() or 1))]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    lines = [line for line in done.stdout.splitlines() if line.startswith("seconds")]
-    if not lines:
-        print("deepxde: failed:", done.stderr.strip()[-300:])
-        return
-    _, seconds, count = lines[-1].split()
-    each = float(seconds) / int(count)
-    print(f"{'deepxde (torch)':32s} {1e6 * each:8.2f} us a point and step, ratio to sciax {each / ours:5.2f}")
+    for backend in ("pytorch", "jax"):
+        sizes = (o.points, o.width, o.depth, o.steps, os.cpu_count() or 1)
+        done = subprocess.run(
+            [o.deepxde, "-c", DEEPXDE, backend, *map(str, sizes)], capture_output=True, text=True, check=False
+        )
+        lines = [line for line in done.stdout.splitlines() if line.startswith("seconds")]
+        if not lines:
+            print(f"deepxde ({backend}): failed:", done.stderr.strip()[-300:])
+            continue
+        _, seconds, count = lines[-1].split()
+        each = float(seconds) / int(count)
+        print(f"{f'deepxde ({backend})':32s} {1e6 * each:8.2f} us a point and step, ratio to sciax {each / ours:5.2f}")
 
 
 if __name__ == "__main__":
