@@ -5,6 +5,7 @@ from sciax.elec import design as design
 from sciax.elec import gds as gds
 from sciax.elec import materials as materials
 from sciax.elec import touchstone as touchstone
+from sciax.elec._beam import GaussianBeam as GaussianBeam
 from sciax.elec._boundaries import PML as PML
 from sciax.elec._boundaries import Bloch as Bloch
 from sciax.elec._boundaries import Boundaries as Boundaries

@@ -9,9 +9,10 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array
 
-from sciax.core.errors import InputError
+from sciax.core.errors import InputError, UnsupportedError
 from sciax.core.ops.yee import Coefficients, Poles, Slab, cpml_profile, pole_coefficients
-from sciax.elec._boundaries import PML
+from sciax.elec._boundaries import PML, Bloch
+from sciax.elec._checks import is_traced
 from sciax.elec._constants import AXES, C0, COMPONENTS, Z0
 from sciax.elec._lattice import Lattice
 from sciax.elec._materials import mode_of, survey
@@ -240,7 +241,8 @@ def dipole_patch(source: Dipole, static: Dipole, lat: Lattice, k: Coefficients, 
 def _incident(source: PlaneWave, scene: Scene, lat: Lattice, lo: int, hi: int, medium) -> tuple[Array, Array]:
     """March the incident wave along its axis; returns E at nodes and H at half nodes lo-1 .. hi+1, one row a step.
 
-    The line continues the grid with equal cells, long enough that nothing comes back from its ends.
+    The line continues the grid with equal cells, long enough that nothing comes back from its ends. Under a Bloch phase across
+    it the wave is oblique: H along the line joins in, with the lattice's own transverse wave number.
     """
     dtype = jnp.dtype(scene.dtype)
     a, forward = "xyz".index(source.direction[1]), source.direction[0] == "+"
@@ -264,18 +266,53 @@ def _incident(source: PlaneWave, scene: Scene, lat: Lattice, lo: int, hi: int, m
     )
     first, count = extra + lo - 1, hi - lo + 3
     zero = jnp.zeros((), dtype)
+    _, across, _ = oblique(source, scene)
+    along_e, along_h = (jnp.asarray(cdt * across / v, dtype) for v in (eps, mu))
 
     def step(carry, s):
-        e, h = carry
+        e, h, g = carry
         before = lax.dynamic_slice_in_dim(e, first, count)
         h = h - sign * db * (lax.pad(e, zero, [(-1, 1, 0)]) - e)
+        g = g + along_h * e if across else g
         e = e - sign * cb * (h - lax.pad(h, zero, [(1, -1, 0)]))
+        e = e - along_e * g if across else e
         e = e.at[at].add(drive * s)
-        return (e, h), (before, lax.dynamic_slice_in_dim(h, first, count))
+        return (e, h, g), (before, lax.dynamic_slice_in_dim(h, first, count))
 
-    start = (jnp.zeros(d.size, dtype), jnp.zeros(d.size, dtype))
+    start = (jnp.zeros(d.size, dtype),) * 3
     _, rows = lax.scan(step, start, signal)
     return rows
+
+
+def oblique(source: PlaneWave, scene: Scene) -> tuple[int | None, float, float]:
+    """Transverse axis, wave number of the lattice along it, and Bloch wave number, of a plane wave in a scene.
+
+    Raises:
+        UnsupportedError: a Bloch phase along the polarisation, along two axes, or on graded cells.
+        InputError: a box that ends inside an axis with a Bloch phase.
+    """
+    a, b = "xyz".index(source.direction[1]), "xyz".index(source.polarization[1])
+    tilted = []
+    for t in scene.grid.active_axes:
+        face = scene.boundaries.faces[t][0]
+        if isinstance(face, Bloch) and (is_traced(face.wavenumber) or float(face.wavenumber) != 0.0):
+            tilted.append((t, face.wavenumber))
+    if not tilted:
+        return None, 0.0, 0.0
+    (t, k), *more = tilted
+    who = f"source {source.name!r}"
+    if more or t in (a, b) or is_traced(k):
+        raise UnsupportedError(
+            f"{who}: an oblique plane wave needs one Bloch phase, across its direction and its polarisation",
+            got=f"Bloch along {[AXES[q] for q, _ in tilted]}, polarisation {source.polarization!r}",
+            remedy="polarise it across the plane of incidence, or use a GaussianBeam with a tilt",
+        )
+    if source.size[t] is not None:
+        raise InputError(f"{who}: its box must span the Bloch axis {AXES[t]}", remedy="size None along that axis")
+    steps = scene.grid.steps(t)
+    if np.ptp(steps) > 1e-6 * steps.max():
+        raise UnsupportedError(f"{who}: an oblique plane wave needs equal cells along {AXES[t]}")
+    return t, float(2 * np.sin(k * steps[0] / 2) / steps[0]), float(k)
 
 
 def total_field_box(source: PlaneWave, scene: Scene, lat: Lattice) -> list:
@@ -315,6 +352,7 @@ def plane_wave_patches(source: PlaneWave, static: PlaneWave, lat: Lattice, k: Co
     a = "xyz".index(source.direction[1])
     b = "xyz".index(source.polarization[1])
     c = 3 - a - b
+    turned, _, bloch = oblique(static, scene)
     box = total_field_box(static, scene, lat)
     lo, hi = box[a]
     e_rows, h_rows = _incident(source, scene, lat, lo, hi, scene.background)
@@ -338,9 +376,11 @@ def plane_wave_patches(source: PlaneWave, static: PlaneWave, lat: Lattice, k: Co
             start.append(s)
             size.append(e - s)
         gain = gain_at(k, lat, index, start, size)
-        patches.append(
-            Patch(index, tuple(start), jnp.asarray(factor, scene.dtype) * jnp.broadcast_to(gain, tuple(size)))
-        )
+        profile = jnp.asarray(factor, scene.dtype) * jnp.broadcast_to(gain, tuple(size))
+        if turned is not None:
+            line = lat.coordinate(kind, comp, turned)[start[turned] : start[turned] + size[turned]]
+            profile = profile * _lay(jnp.asarray(np.exp(1j * bloch * line))[None], turned)[0]
+        patches.append(Patch(index, tuple(start), profile))
         tables.append(table)
 
     for axis in range(3):

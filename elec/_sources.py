@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from sciax.core.errors import InputError
+from sciax.core.errors import InputError, UnsupportedError
 from sciax.elec._checks import finite, one_of, vector
 from sciax.elec._constants import COMPONENTS
 
@@ -38,7 +38,11 @@ DIRECTIONS = ("+x", "-x", "+y", "-y", "+z", "-z")
 
 @dataclass(frozen=True)
 class PlaneWave:
-    """A plane wave at normal incidence in the background medium, by total field / scattered field.
+    """A plane wave in the background medium, by total field / scattered field.
+
+    It travels along an axis, or obliquely where the scene has a `Bloch(k)` axis across its direction and polarisation: the
+    transverse wave number is k at every frequency, so the angle from the axis is arcsin(k c / (2 pi f n)). Waves below
+    f = k c / (2 pi n) are evanescent: keep the pulse above.
 
     The incident field is marched on a one-dimensional grid with the spacing and time step of the scene, so it obeys the
     same numerical dispersion and leaks out of the box only by rounding.
@@ -61,6 +65,13 @@ class PlaneWave:
     amplitude: Any = 1.0
 
     def __post_init__(self) -> None:
+        if not isinstance(self.direction, str):
+            raise UnsupportedError(
+                f"source {self.name!r}: a total-field box travels along an axis",
+                got=self.direction,
+                expected=f"one of {DIRECTIONS}",
+                remedy="oblique: periodic structures with a Bloch(k) face across, others with GaussianBeam(tilt=...)",
+            )
         one_of(self.direction, DIRECTIONS, "direction")
         one_of(self.polarization, COMPONENTS[:3], "polarization")
         if self.polarization[1] == self.direction[1]:
