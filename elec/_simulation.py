@@ -14,6 +14,7 @@ from jax.core import Tracer
 
 from sciax.core.errors import ConvergenceError, InputError, UnsupportedError
 from sciax.core.ops.yee import State, advance_e, advance_h, fence, initial_state, retreat_e, retreat_h
+from sciax.elec._checkpoint import fingerprint, load, save
 from sciax.elec._checks import one_of
 from sciax.elec._compiled import chunk, refusal, sampling_interval, uniform_of
 from sciax.elec._energy import EnergyMonitor, EnergyPlan
@@ -323,8 +324,10 @@ class Simulation:
             advance = chunk(self.plan, uniform_of(self.scene, params), interval, self._threads)
         done, parts, peak = 0, [], 0.0
         path = Path(checkpoint) if checkpoint is not None else None
+        mark = fingerprint(self.plan, prepared) if path is not None else ""
         if path is not None and path.exists():
-            done, carry, parts = _load(path, carry, steps, (*self.plan.points, *self.plan.meters))
+            names = (*self.plan.points, *self.plan.meters)
+            done, carry, parts = load(path, carry, steps, names, mark)
         quiet = max((s.waveform.end() for s in self.scene.sources if hasattr(s.waveform, "end")), default=0.0)
         while done < steps:
             n = min(length, steps - done)
@@ -334,7 +337,7 @@ class Simulation:
             top = self._largest(carry[0], done)
             peak = max(peak, top)
             if path is not None:
-                _save(path, done, carry, parts)
+                save(path, done, carry, parts, mark)
             if progress is not None:
                 progress(done, steps)
             if decay is not None and done * self.scene.dt > quiet and top < decay * peak:
@@ -365,33 +368,6 @@ class Simulation:
         """A jitted function of nothing that runs all steps; for timing and for looking at the compiled program."""
         prepared = self._prepare(dict(params or {}))
         return jax.jit(partial(self._scan, length=self.plan.steps)), (prepared, self._start(), 0)
-
-
-def _save(path: Path, done: int, carry, parts) -> None:
-    leaves = jax.tree.leaves(carry)
-    signals = jax.tree.map(lambda *v: jnp.concatenate(v), *parts)
-    arrays = {f"c{i}": np.asarray(v) for i, v in enumerate(leaves)}
-    arrays |= {f"s.{name}.{c}": np.asarray(v) for name, group in signals.items() for c, v in group.items()}
-    part = path.with_suffix(".part.npz")
-    np.savez(part, allow_pickle=False, done=done, **arrays)
-    part.replace(path)
-
-
-def _load(path: Path, carry, steps: int, names):
-    from sciax.core.errors import FileFormatError
-
-    leaves, tree = jax.tree.flatten(carry)
-    with np.load(path, allow_pickle=False) as data:
-        done = int(data["done"])
-        found = [data[f"c{i}"] for i in range(len(leaves)) if f"c{i}" in data]
-        signals: dict = {name: {} for name in names}
-        for key in data.files:
-            if key.startswith("s."):
-                _, name, component = key.split(".")
-                signals.setdefault(name, {})[component] = jnp.asarray(data[key])
-    if len(found) != len(leaves) or any(a.shape != b.shape for a, b in zip(found, leaves)) or done > steps:
-        raise FileFormatError("the checkpoint belongs to another scene", got=str(path.name))
-    return done, jax.tree.unflatten(tree, [jnp.asarray(v) for v in found]), [signals]
 
 
 def _slab_layers(fields, slabs, side: int):

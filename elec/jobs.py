@@ -68,9 +68,9 @@ class DesignConfig(JobConfig):
     """Inverse design of a waveguide bend by exact gradients through FDTD."""
 
     pixels: int = Field(40, ge=10, le=200, description="pixels a side of the 1.6 um square")
-    filter_nm: float = Field(120.0, gt=0.0, description="radius of the conic filter (nm)")
-    iterations: int = Field(15, gt=0, description="iterations at each steepness")
-    betas: tuple[float, ...] = Field((8.0, 30.0), description="steepness of the projection, one after the other")
+    filter_nm: float = Field(160.0, gt=0.0, description="radius of the conic filter (nm)")
+    iterations: int = Field(12, gt=0, description="iterations at each steepness")
+    betas: tuple[float, ...] = Field((10.0, 30.0), description="steepness of the projection, one after the other")
     design: str = Field(
         "", description="a design to start from (CSV of densities); empty: a quarter ring between the guides"
     )
@@ -110,8 +110,8 @@ def design(config: DesignConfig, run: Run) -> Outcome:
     @jax.jit
     def objective(x, beta):
         def value(x):
-            through, _ = powers(simulation({"design.medium.density": density(x, beta)}))
-            return jnp.mean(through)
+            through, back = powers(simulation({"design.medium.density": density(x, beta)}))
+            return jnp.mean(through) - jnp.mean(back)
 
         return jax.value_and_grad(value)(x)
 
@@ -120,14 +120,20 @@ def design(config: DesignConfig, run: Run) -> Outcome:
 
         def show(step, x) -> None:
             bar.advance()
-            run.metric(step=step.iteration, transmission=step.value, beta=step.beta, binarisation=step.binary)
+            run.metric(step=step.iteration, objective=step.value, beta=step.beta, binarisation=step.binary)
 
         best, history = tools.maximise(
-            objective, start, betas=config.betas, iterations=config.iterations, callback=show
+            objective,
+            start,
+            betas=config.betas,
+            iterations=config.iterations,
+            move=0.12,
+            span=0.2,
+            callback=show,
         )
     grey = np.asarray(density(jnp.asarray(best), config.betas[-1]))
     final = (grey > 0.5).astype(float)
-    result = Simulation(bend_scene(final)).run()
+    result = Simulation(bend_scene(final)).run(chunks=1)
     through, back = (np.asarray(p)[:, 0] for p in powers(result))
     solid, void = tools.feature_size(final, pixel)
     path = run.outputs / "design.csv"

@@ -185,6 +185,11 @@ def test_a_stopped_run_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
     np.testing.assert_array_equal(again.field("f", "ez"), whole.field("f", "ez"))
     with pytest.raises(FileFormatError, match="another scene"):
         Simulation(scene(grid=Grid.uniform((2.5 * UM, 2 * UM), 0.05 * UM), duration=20e-15)).run(checkpoint=path)
+    with pytest.raises(FileFormatError, match="other parameters"):  # the same arrays, another amplitude
+        sim.run({"s.amplitude": 2.0}, checkpoint=path)
+    path.write_bytes(path.read_bytes()[:200])
+    with pytest.raises(FileFormatError, match="cannot be read"):
+        sim.run(checkpoint=path)
 
 
 def test_signals_of_sources():

@@ -89,5 +89,5 @@ def test_job_design_improves_the_bend(tmp_path):
     import json
 
     lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
-    values = [line["transmission"] for line in lines if "transmission" in line]
+    values = [line["objective"] for line in lines if "objective" in line]
     assert max(values) > 1.5 * values[0]
