@@ -94,6 +94,8 @@ def problem(name: str) -> NamedProblem:
 
 u = Field("u")
 LINE = {"fem": {"order": 3, "cells": 48}, "spectral": {"cells": 32}, "fdm": {"order": 6, "cells": 96}}
+NET = {"width": 10, "depth": 2, "points": 200, "adam": 0, "optimizer": "lm", "iterations": 60, "renew": 20}
+LINE_NET = {**LINE, "pinn": NET}
 PLANE = {"fem": {"order": 2, "cells": 20}, "spectral": {"cells": 16}, "fdm": {"order": 4, "cells": 24}}
 
 
@@ -108,7 +110,7 @@ def _wave(x):
 @_named
 def poisson_1d() -> NamedProblem:
     p = Problem(Interval(), -div(grad(u)) == (lambda x: jnp.pi**2 * _wave(x)), Dirichlet(u, 0))
-    return NamedProblem("poisson_1d", "-u'' = f", p, LINE, 1e-6, _wave)
+    return NamedProblem("poisson_1d", "-u'' = f", p, LINE_NET, 1e-6, _wave)
 
 
 @_named
@@ -188,7 +190,7 @@ def reaction_layer() -> NamedProblem:
         return jnp.cosh((x[0] - 0.5) / e) / jnp.cosh(0.5 / e)
 
     p = Problem(Interval(), -div(e**2 * grad(u)) + u == 0, Dirichlet(u, 1))
-    return NamedProblem("reaction_layer", "boundary layers of a reaction", p, LINE, 2e-5, exact, "closed form")
+    return NamedProblem("reaction_layer", "boundary layers of a reaction", p, LINE_NET, 2e-5, exact, "closed form")
 
 
 @_named
@@ -201,7 +203,7 @@ def advection_diffusion() -> NamedProblem:
     p = Problem(
         Interval(), -div(e * grad(u)) + grad(u)[0] == 0, Dirichlet(u, 0, on="left"), Dirichlet(u, 1, on="right")
     )
-    return NamedProblem("advection_diffusion", "an outflow layer", p, LINE, 1e-5, exact, "closed form")
+    return NamedProblem("advection_diffusion", "an outflow layer", p, LINE_NET, 1e-5, exact, "closed form")
 
 
 @_named
@@ -236,7 +238,7 @@ def bratu() -> NamedProblem:
         return -2 * jnp.log(jnp.cosh((x[0] - 0.5) * theta / 2) / np.cosh(theta / 4))
 
     p = Problem(Interval(), div(grad(u)) + apply(jnp.exp, u) == 0, Dirichlet(u, 0))
-    return NamedProblem("bratu", "u'' + exp u = 0, ignition", p, LINE, 1e-6, exact, "Bratu 1914")
+    return NamedProblem("bratu", "u'' + exp u = 0, ignition", p, LINE_NET, 1e-6, exact, "Bratu 1914")
 
 
 @_named
@@ -256,7 +258,7 @@ def poisson_boltzmann() -> NamedProblem:
         Interval(), -div(0.1 * grad(u)) + apply(jnp.sinh, u) == 0, Dirichlet(u, 1, on="left"), Neumann(u, 0, on="right")
     )
     return NamedProblem(
-        "poisson_boltzmann", "potential in an electrolyte at a charged wall", p, LINE, 1e-6, None, "Gouy-Chapman"
+        "poisson_boltzmann", "potential in an electrolyte at a charged wall", p, LINE_NET, 1e-6, None, "Gouy-Chapman"
     )
 
 

@@ -36,10 +36,24 @@ def size(values):
     return float(np.sqrt(np.mean(np.asarray(values) ** 2)))
 
 
+def with_network():
+    return [name for name in names() if "pinn" in problem(name).methods]
+
+
 @pytest.mark.parametrize("name", each())
 def test_methods_agree(name):
-    entry = problem(name)
-    solutions = {m: solve(entry.problem, method=m, **options) for m, options in entry.methods.items()}
+    # networks train for ten seconds: they have their own test, below
+    check_agreement(problem(name), [m for m in problem(name).methods if m != "pinn"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", with_network())
+def test_networks_agree(name):
+    check_agreement(problem(name), list(problem(name).methods))
+
+
+def check_agreement(entry, methods):
+    solutions = {m: solve(entry.problem, method=m, **entry.methods[m]) for m in methods}
     points = np.random.default_rng(0).uniform(
         entry.problem.domain.lower, entry.problem.domain.upper, (300, entry.problem.dim)
     )
@@ -54,11 +68,12 @@ def test_methods_agree(name):
             assert found.relative < entry.agreement, str(found)
 
 
-def test_twenty_problems_by_two_methods():
+def test_twenty_problems_by_two_methods_and_five_by_four():
     from sciax.science.problems import problems
 
     every = problems().values()
     assert sum(len(p.methods) >= 2 for p in every) >= 20
+    assert sum(len(p.methods) >= 4 for p in every) >= 5
 
 
 def test_unknown_problem_is_named():
