@@ -1,10 +1,18 @@
-"""Lennard-Jones melt (ρ 0.8442, T 1.44, cutoff 2.5 shifted, skin 0.3, dt 0.005), float32, against jax-md: steps per CPU second.
+"""Lennard-Jones melt (ρ 0.8442, T 1.44, cutoff 2.5 shifted, skin 0.3, dt 0.005), float32, against jax-md and LAMMPS.
 
-    python benchmarks/chem_lj.py [cells] [steps]      4·cells³ atoms
+    python benchmarks/chem_lj.py [cells] [steps] [steps of jax-md]      4·cells³ atoms
 
-One process each; jax-md rebuilds by its own displacement criterion, as sciax does.
+Steps per CPU second of one thread, after as many steps of melting. sciax and jax-md rebuild their lists by displacement, LAMMPS
+(float64, the executable `lmp` on the path) every 20 steps as its own benchmark does. A peer that is not installed is passed over.
 """
 
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+
+os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
 import sys
 import time
 
@@ -20,6 +28,7 @@ def ours(cells: int, steps: int) -> float:
     s = md.maxwell_velocities(md.fcc_lattice(cells, 0.8442, dtype=np.float32), 1.44, jax.random.key(0), LJ)
     run = lambda s: md.simulate(s, LennardJones(), md.NVE(0.005, LJ), steps, skin=0.3)  # noqa: E731
     warm = run(s).system
+    run(warm)  # its list has another size than the crystal's: another compilation
     c = time.process_time()
     r = run(warm)
     rate = steps / (time.process_time() - c)
@@ -64,8 +73,54 @@ def theirs(cells: int, steps: int) -> float | None:
     return rate
 
 
+def lammps(cells: int, steps: int) -> float | None:
+    program = shutil.which("lmp")
+    if program is None:
+        print("skipped: the peer LAMMPS (lmp) is not on the path")
+        return None
+    script = f"""
+units lj
+atom_style atomic
+lattice fcc 0.8442
+region box block 0 {cells} 0 {cells} 0 {cells}
+create_box 1 box
+create_atoms 1 box
+mass 1 1.0
+velocity all create 1.44 87287 loop geom
+pair_style lj/cut 2.5
+pair_coeff 1 1 1.0 1.0 2.5
+pair_modify shift yes
+neighbor 0.3 bin
+neigh_modify delay 0 every 20 check no
+fix 1 all nve
+thermo_style custom step temp etotal
+timestep 0.005
+run {steps}
+run {steps}
+"""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "in.melt")
+        with open(path, "w") as out:
+            out.write(script)
+        text = subprocess.run(
+            [program, "-in", path, "-log", "none"],
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+            capture_output=True,
+            text=True,
+        ).stdout
+    wall = [float(w) for w in re.findall(r"Loop time of (\S+)", text)]
+    busy = [float(w) / 100 for w in re.findall(r"(\S+)% CPU use", text)]
+    if len(wall) < 2 or len(busy) < 2:
+        print("skipped: LAMMPS did not run:", text[-300:])
+        return None
+    rate = steps / (wall[1] * busy[1])
+    print(f"LAMMPS: {rate:.1f} steps per CPU s", flush=True)
+    return rate
+
+
 if __name__ == "__main__":
-    cells, steps = int([*sys.argv, "10"][1]), int(sys.argv[2]) if len(sys.argv) > 2 else 200
-    mine, peer = ours(cells, steps), theirs(cells, steps)
-    if peer:
-        print(f"ratio {mine / peer:.1f}")
+    cells, steps, few = (int(a) for a in (*sys.argv[1:4], *("10", "200", "50")[len(sys.argv[1:4]) :]))
+    mine = ours(cells, steps)
+    for name, peer in (("LAMMPS", lammps(cells, steps)), ("jax-md", theirs(cells, few))):
+        if peer:
+            print(f"sciax / {name}: {mine / peer:.2f}")

@@ -12,6 +12,7 @@ import optax
 
 from sciax.chem.molecules._dmpnn import Dmpnn, reverse_edges
 from sciax.chem.molecules._features import FeatureOptions, descriptors, molecule_graph
+from sciax.chem.molecules._process import compress
 from sciax.core.errors import ConvergenceError, InputError, ShapeError
 from sciax.science.graph import BatchShape, Graph, batch_graphs
 
@@ -58,18 +59,17 @@ class PropertyModel:
     calibration: np.ndarray
     """Factor and floor (in standardised units) of each task: σ² = (factor · σ_ensemble)² + floor²."""
 
-    def predict(self, mols: Sequence) -> tuple[np.ndarray, np.ndarray]:
-        """(mean, standard deviation), each (molecules, tasks)."""
-        means, stds = _raw(self, mols)
+    def predict(self, mols: Sequence, values: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """(mean, standard deviation), each (molecules, tasks); `values` where `descriptors(mols)` are at hand."""
+        means, stds = _raw(self, mols, values)
         sigma = np.sqrt((self.calibration[0] * stds) ** 2 + self.calibration[1] ** 2)
         return means * self.spread + self.centre, sigma * self.spread
 
 
-def _extra(mols: Sequence, use: bool) -> np.ndarray:
+def _extra(mols: Sequence, use: bool, values: np.ndarray | None = None) -> np.ndarray:
     if not use:
         return np.zeros((len(mols), 0))
-    values = descriptors(mols)[0]
-    return np.sign(values) * np.log1p(np.abs(values))  # their scales span ten decades
+    return compress(descriptors(mols)[0] if values is None else values)
 
 
 def _batches(graphs: list[Graph], order: np.ndarray, size: int):
@@ -89,10 +89,12 @@ def _forward(member, graph, reverse, extra):
     return member(graph, reverse, extra)
 
 
-def _raw(model: PropertyModel, mols: Sequence) -> tuple[np.ndarray, np.ndarray]:
+def _raw(model: PropertyModel, mols: Sequence, values: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
     graphs = [molecule_graph(m, model.options) for m in mols]
     extra = (
-        ((_extra(mols, model.use_descriptors) - model.extra_centre) / model.extra_spread).clip(-6, 6).astype(np.float32)
+        ((_extra(mols, model.use_descriptors, values) - model.extra_centre) / model.extra_spread)
+        .clip(-6, 6)
+        .astype(np.float32)
     )
     out = np.zeros((len(model.members), len(mols), len(model.centre)))
     size = min(64, len(mols))
@@ -106,6 +108,25 @@ def _raw(model: PropertyModel, mols: Sequence) -> tuple[np.ndarray, np.ndarray]:
     return out.mean(0), out.std(0, ddof=1) if len(model.members) > 1 else np.zeros(out.shape[1:])
 
 
+def check_labels(mols: Sequence, labels: np.ndarray) -> np.ndarray:
+    """Labels as (molecules, tasks).
+
+    Raises:
+        ShapeError, InputError: labels that do not fit the molecules, none, a task without any, infinite ones.
+    """
+    y = np.asarray(labels, float)
+    y = y.reshape(len(y), -1)
+    if len(y) != len(mols):
+        raise ShapeError("labels do not fit the molecules", got=y.shape, expected=len(mols))
+    if not len(mols):
+        raise InputError("training needs molecules", got=0)
+    if np.isinf(y).any():
+        raise InputError("a label is infinite", remedy="NaN marks a missing label")
+    if np.isnan(y).all(0).any():
+        raise InputError(f"task {int(np.flatnonzero(np.isnan(y).all(0))[0])} has no label in the training set")
+    return y
+
+
 def fit_properties(
     mols: Sequence,
     labels: np.ndarray,
@@ -113,33 +134,34 @@ def fit_properties(
     config: PropertyConfig = PropertyConfig(),
     *,
     options: FeatureOptions | None = None,
+    values: tuple[np.ndarray, np.ndarray] | None = None,
+    keep: str = "best",
     report: Callable[[dict[str, float]], Any] | None = None,
 ) -> PropertyModel:
     """Fit an ensemble to labels (molecules,) or (molecules, tasks); NaN is a missing label and counts in no loss.
 
     Args:
         valid: molecules and labels that choose each member's best epoch and calibrate the spread.
+        values: descriptors of both sets, where they are at hand.
+        keep: "best" (epoch on the validation set) or "last".
 
     Raises:
         ShapeError, InputError: labels that do not fit the molecules, a task without labels, infinite labels.
         ConvergenceError: a loss that is not finite.
     """
     options = FeatureOptions() if options is None else options
-    y, yv = (np.asarray(a, float).reshape(len(a), -1) for a in (labels, valid[1]))
-    if len(y) != len(mols) or len(yv) != len(valid[0]) or y.shape[1] != yv.shape[1]:
-        raise ShapeError(
-            "labels do not fit the molecules", got=(y.shape, yv.shape), expected=(len(mols), len(valid[0]))
-        )
-    if not len(mols) or not len(valid[0]):
-        raise InputError("training and validation set need molecules", got=(len(mols), len(valid[0])))
-    if np.isinf(y).any() or np.isinf(yv).any():
+    y, yv = check_labels(mols, labels), np.asarray(valid[1], float).reshape(len(valid[1]), -1)
+    if len(yv) != len(valid[0]) or y.shape[1] != yv.shape[1]:
+        raise ShapeError("labels do not fit the molecules", got=yv.shape, expected=(len(valid[0]), y.shape[1]))
+    if not len(valid[0]) or keep not in ("best", "last"):
+        raise InputError("the validation set needs molecules, keep is 'best' or 'last'", got=(len(valid[0]), keep))
+    if np.isinf(yv).any():
         raise InputError("a label is infinite", remedy="NaN marks a missing label")
-    if np.isnan(y).all(0).any():
-        raise InputError(f"task {int(np.flatnonzero(np.isnan(y).all(0))[0])} has no label in the training set")
     centre, spread = np.nanmean(y, 0), np.nanstd(y, 0)  # of the training part only
     spread = np.where(spread > 0, spread, 1.0)
     graphs = [molecule_graph(m, options) for m in mols]
-    extra = _extra(mols, config.use_descriptors)
+    extra = _extra(mols, config.use_descriptors, None if values is None else values[0])
+    probes = None if values is None else values[1]
     ec, es = extra.mean(0), np.where(extra.std(0) > 1e-8, extra.std(0), 1.0)
     scaled = ((extra - ec) / es).clip(-6, 6).astype(np.float32)
     target = ((y - centre) / spread).astype(np.float32)
@@ -184,13 +206,15 @@ def fit_properties(
                 total += float(value) * len(p)
             if not np.isfinite(total):
                 raise ConvergenceError(f"the loss is not finite in epoch {epoch}", remedy="a smaller learning_rate")
-            if epoch % 5 == 0 or epoch == config.epochs:
+            if keep == "last":
+                best = (0.0, member)
+            if (keep == "best" or report is not None) and (epoch % 5 == 0 or epoch == config.epochs):
                 probe = PropertyModel(
                     (member,), options, config.use_descriptors, centre, spread, ec, es, np.ones((2, y.shape[1]))
                 )
-                d = _raw(probe, valid[0])[0] - (yv - centre) / spread
+                d = _raw(probe, valid[0], probes)[0] - (yv - centre) / spread
                 error = float(np.sqrt(np.nanmean(d**2)))
-                if error < best[0]:
+                if keep == "best" and error < best[0]:
                     best = (error, member)
                 if report is not None:
                     report({"member": number, "epoch": epoch, "loss": total / len(mols), "valid_rmse": error})
@@ -198,7 +222,7 @@ def fit_properties(
     bare = PropertyModel(
         tuple(members), options, config.use_descriptors, centre, spread, ec, es, np.zeros((2, y.shape[1]))
     )
-    mean, std = _raw(bare, valid[0])
+    mean, std = _raw(bare, valid[0], probes)
     return PropertyModel(
         tuple(members),
         options,
@@ -207,11 +231,11 @@ def fit_properties(
         spread,
         ec,
         es,
-        _calibrate(mean - (yv - centre) / spread, std),
+        calibrate(mean - (yv - centre) / spread, std),
     )
 
 
-def _calibrate(residual: np.ndarray, std: np.ndarray) -> np.ndarray:
+def calibrate(residual: np.ndarray, std: np.ndarray) -> np.ndarray:
     """Per task the factor and floor of largest likelihood on the validation residuals, from a small grid."""
     out = np.ones((2, residual.shape[1]))
     for t in range(residual.shape[1]):

@@ -9,14 +9,19 @@ from sciax.chem.molecules import (
     conformer,
     descriptors,
     fingerprints,
+    fit_blend,
+    fit_process,
     fit_properties,
     molecule_graph,
+    molecule_table,
     murcko_split,
     parse_smiles,
     random_split,
     read_sdf,
 )
+from sciax.chem.molecules._blend import _simplex
 from sciax.chem.molecules._dmpnn import reverse_edges
+from sciax.chem.molecules._process import minmax_kernel
 from sciax.core.errors import FileFormatError, InputError, MissingFileError, ShapeError
 from sciax.science.graph import BatchShape, batch_graphs
 
@@ -193,3 +198,71 @@ def test_sdf_and_conformers(tmp_path):
     (tmp_path / "empty.sdf").write_text("")
     with pytest.raises(FileFormatError):
         read_sdf(tmp_path / "empty.sdf")
+
+
+def test_minmax_kernel_is_the_ratio_of_minima_and_maxima():
+    rng = np.random.default_rng(0)
+    a, b = rng.poisson(0.7, (5, 40)), rng.poisson(0.7, (4, 40))
+    a[2] = 0
+    plain = np.array([[np.minimum(x, z).sum() / max(np.maximum(x, z).sum(), 1) for z in b] for x in a])
+    np.testing.assert_allclose(minmax_kernel(a, b), plain, atol=1e-12)
+
+
+def chains(count, seed=0):
+    """Random chains of C, N and O, and their number of carbons plus twice the number of oxygens."""
+    rng = np.random.default_rng(seed)
+    smiles = ["".join(rng.choice(["C", "C", "O", "N"]) for _ in range(n)) + "C" for n in rng.integers(2, 12, count)]
+    return parse_smiles(smiles).mols, np.array([s.count("C") + 2.0 * s.count("O") for s in smiles])
+
+
+def test_held_out_residuals_of_the_process_are_those_of_a_refit():
+    """The closed form against solving the system without the part, at the same parameters."""
+    mols, y = chains(40)
+    p = fit_process(molecule_table(mols), y)
+    part, rest = np.arange(5, 15), np.r_[0:5, 15:40]
+    residual, std = p.held_out([part])
+    k = np.linalg.inv(p.inverse)
+    t = (y - p.centre) / p.spread
+    expected = k[np.ix_(part, rest)] @ np.linalg.solve(k[np.ix_(rest, rest)], t[rest])
+    np.testing.assert_allclose(y[part] - residual[part], p.centre + p.spread * expected, rtol=1e-8)
+    own = np.exp(p.parameters[0]) + np.exp(p.parameters[1])
+    lost = np.einsum("ij,ji->i", k[np.ix_(part, rest)], np.linalg.solve(k[np.ix_(rest, rest)], k[np.ix_(rest, part)]))
+    np.testing.assert_allclose(std[part], p.spread * np.sqrt(own - lost), rtol=1e-6)
+
+
+def test_process_learns_and_knows_where_it_does_not():
+    mols, y = chains(90)
+    p = fit_process(molecule_table(mols[:60]), y[:60])
+    mean, std = p.predict(molecule_table(mols[60:]))
+    assert np.sqrt(np.mean((mean - y[60:]) ** 2)) < 0.3 * y.std()
+    strange = p.predict(molecule_table(parse_smiles(["O=C(O)c1ccc(I)cc1S(=O)(=O)Cl"]).mols))[1]
+    assert strange[0] > 1.5 * np.median(std)
+    with pytest.raises(InputError):
+        fit_process(molecule_table(mols[:3]), np.array([1.0, np.nan, 2.0]))
+
+
+def test_blend_weighs_its_parts_on_held_out_folds():
+    """Two tasks, one half missing and noise for trees to trip over; the blend is at least as good as its best part, nearly."""
+    mols, y = chains(80)
+    labels = np.column_stack([y, -y])
+    labels[::2, 1] = np.nan
+    m = fit_blend(mols[:60], labels[:60], folds=3, parts=("process", "trees"))
+    assert m.parts == ("process", "trees") and m.weights.shape == (2, 2) and m.held_out.shape == (2, 3)
+    np.testing.assert_allclose(m.weights.sum(1), 1)
+    assert (m.weights >= 0).all() and (m.held_out[:, -1] <= m.held_out[:, :-1].min(1) + 0.02 * y.std()).all()
+    mean, sigma = m.predict(mols[60:])
+    assert np.sqrt(np.mean((mean[:, 0] - y[60:]) ** 2)) < 0.4 * y.std() and (sigma > 0).all()
+    with pytest.raises(InputError, match="one part"):
+        fit_blend(mols, y, parts=("forest",))
+    with pytest.raises(InputError, match="folds"):
+        fit_blend(mols[:2], y[:2], folds=3)
+
+
+def test_simplex_weights():
+    """One column is the truth: it gets nearly all; two equal columns share."""
+    rng = np.random.default_rng(0)
+    y = rng.normal(size=200)
+    w = _simplex(np.column_stack([y, y + rng.normal(size=200)]), y)
+    assert w[0] > 0.9 and w.sum() == pytest.approx(1)
+    noisy = y + rng.normal(size=200)
+    np.testing.assert_allclose(_simplex(np.column_stack([noisy, noisy]), y), [0.5, 0.5], atol=1e-6)
