@@ -78,6 +78,7 @@ class Graph:
     rules: dict[Op, Rule] = field(default_factory=dict)
     reduced: dict[Op, Callable[[Layout, Layout], Strategy]] = field(default_factory=dict)
     """For an operation of one operand that sums: how it is split, by the layouts before and after."""
+    costs: dict[Any, np.ndarray] = field(default_factory=dict)
 
 
 def build(
@@ -245,7 +246,13 @@ def _edge(
     label: Any,
     shared: Value | None = None,
 ) -> None:
-    cost = np.array([[seconds(sends(a, b), itemsize, graph.machine) for b in columns[1]] for a in rows[1]])
+    # The layers of a deep model ask the same again and again.
+    kind = (label, tuple(rows[1]), tuple(columns[1]), itemsize, left.shape, right.shape)
+    if kind not in graph.costs:
+        graph.costs[kind] = np.array(
+            [[seconds(sends(a, b), itemsize, graph.machine) for b in columns[1]] for a in rows[1]]
+        )
+    cost = graph.costs[kind]
     if left is right and shared is not None and not cost[rows[0], columns[0]].any():
         return
     if not cost.any():

@@ -20,7 +20,7 @@ MANY = 20_000
 FEW = 5_000
 """Size above which message passing narrows the options first."""
 
-KEPT = 15_000
+KEPT = 6_000
 """Size that is left to the exact solver."""
 
 ROUNDS = 3
