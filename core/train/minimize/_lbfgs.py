@@ -23,14 +23,17 @@ class LbfgsState(NamedTuple):
     iterations: Int[Array, ""]
 
 
+def _method(memory: int) -> Any:
+    search = optax.scale_by_zoom_linesearch(max_linesearch_steps=MAX_SEARCH, initial_guess_strategy="one")
+    return optax.lbfgs(memory_size=memory, linesearch=search)
+
+
 @partial(jax.jit, static_argnames=("objective", "unravel", "iterations", "memory"))
-def _run(objective, unravel, iterations, memory, x, inner, data):
+def _run(objective, unravel, iterations, memory, x, start, data):
     def f(x: Array) -> Array:
         return objective(unravel(x), data)
 
-    search = optax.scale_by_zoom_linesearch(max_linesearch_steps=MAX_SEARCH, initial_guess_strategy="one")
-    method = optax.lbfgs(memory_size=memory, linesearch=search)
-    start: Any = method.init(x) if inner is None else inner
+    method = _method(memory)
     # The kept value and gradient belong to the data of the call before.
     start = (*start[:-1], start[-1]._replace(value=jnp.asarray(jnp.inf, x.dtype)))
     both = optax.value_and_grad_from_state(f)
@@ -81,11 +84,12 @@ def lbfgs(
     if memory < 1:
         raise InputError("memory is a positive number of pairs", got=memory)
     x, unravel = flat_start("lbfgs", params, None)
-    inner, count = (None, jnp.zeros((), jnp.int32)) if state is None else (state.inner, state.iterations)
-    x = x if state is None else state.x
+    start = state
+    if start is None:
+        start = LbfgsState(x, _method(memory).init(x), jnp.zeros((), jnp.int32))
     end, inner, first, value, history, taken, evaluations, stalled = _run(
-        objective, unravel, iterations, memory, x, inner, data
+        objective, unravel, iterations, memory, start.x, start.inner, data
     )
     require_finite(first)
-    kept = LbfgsState(end, inner, count + taken)
+    kept = LbfgsState(end, inner, start.iterations + taken)
     return MinimizeResult(unravel(end), kept, value, history, taken, evaluations, stalled)
