@@ -27,6 +27,8 @@ from sciax.elec import (
     Grid,
     Lorentz,
     Medium,
+    ModeMonitor,
+    ModeSource,
     PlaneWave,
     Polygon,
     Probe,
@@ -34,6 +36,7 @@ from sciax.elec import (
     Simulation,
     Sphere,
     Structure,
+    ring,
 )
 
 UM = 1e-6
@@ -209,6 +212,53 @@ CASES = {
             "box.shape.size.0": 0.317 * UM,
         },
         flux,
+    ),
+    "mode source, density between guides, mode amplitudes": (
+        scene(
+            [
+                Structure("in", Box((-0.5 * UM, 0.0), (0.9 * UM, 0.25 * UM)), Medium(6.0)),
+                Structure("out", Box((0.5 * UM, 0.0), (0.9 * UM, 0.25 * UM)), Medium(6.0)),
+                Structure("disc", Box((0.0, 0.0), (0.3 * UM, 0.25 * UM)), Density(RHO, 1.0, 6.0)),
+            ],
+            [ModeSource("s", "+x", (-0.35 * UM, 0.0), GaussianPulse(F, F / 4, delay=3.0))],
+            [ModeMonitor("m", [F, 1.1 * F], (0.3 * UM, 0.0), "x")],
+        ),
+        {"disc.medium.density": RHO, "s.amplitude": 1.0},
+        lambda r: jnp.sum(jnp.abs(r.modes("m")[0]) ** 2) + 0.3 * jnp.sum(jnp.abs(r.modes("m")[1]) ** 2),
+    ),
+    "hz plane wave, periodic, magnetic ring by CSG": (
+        scene(
+            [Structure("disc", ring((0.05 * UM, 0.02 * UM), 0.083 * UM, 0.171 * UM), Medium(3.0, permeability=1.6))],
+            [PlaneWave("s", "+x", "ey", PULSE, size=(0.7 * UM, None))],
+            [FluxMonitor("m", [F], (0.42 * UM, 0.0), (0.0, None))],
+            size=(1.5 * UM, 0.6 * UM),
+            boundaries=Boundaries(x=PML(4), y="periodic"),
+        ),
+        {
+            "disc.shape.first.radius": 0.171 * UM,
+            "disc.shape.second.radius": 0.083 * UM,
+            "disc.medium.permittivity": 3.0,
+            "disc.medium.permeability": 1.6,
+        },
+        flux,
+    ),
+    "one dimension, signal of the pulse, conductor wall": (
+        scene(
+            [Structure("disc", Box((0.113 * UM,), (0.217 * UM,)), Medium(4.0))],
+            [Dipole("s", (-0.21 * UM,), "ey", PULSE, 1e-8)],
+            [probe("ey", "hz")],
+            size=(1.3 * UM,),
+            boundaries=Boundaries(x=(PML(4), "pec")),
+        ),
+        {
+            "s.waveform.frequency": F,
+            "s.waveform.width": F / 2,
+            "s.position.0": -0.21 * UM,
+            "disc.shape.center.0": 0.113 * UM,
+            "disc.shape.size.0": 0.217 * UM,
+            "disc.medium.permittivity": 4.0,
+        },
+        square,
     ),
 }
 REVERSIBLE = [
