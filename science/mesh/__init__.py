@@ -1,5 +1,8 @@
 """Meshes: reading, making and writing them."""
 
+from sciax.science.mesh._blocks import Block as Block
+from sciax.science.mesh._blocks import between as between
+from sciax.science.mesh._blocks import block_mesh as block_mesh
 from sciax.science.mesh._cells import CELLS as CELLS
 from sciax.science.mesh._cells import CellKind as CellKind
 from sciax.science.mesh._generate import SIDES as SIDES

@@ -28,4 +28,5 @@ from sciax.science.pde._expr import trace as trace
 from sciax.science.pde._expr import transpose as transpose
 from sciax.science.pde._problem import Problem as Problem
 from sciax.science.pde._weak import WeakForm as WeakForm
+from sciax.science.pde._weak import forms_of as forms_of
 from sciax.science.pde._weak import weak_form as weak_form

@@ -361,11 +361,11 @@ def fields_of(expr: Expr) -> list[Field]:
     return list(found.values())
 
 
-def degree(expr: Expr) -> int:
-    """0 without fields, 1 linear in them, 2 otherwise."""
+def degree(expr: Expr, but: str | None = None) -> int:
+    """0 without fields (other than the one named `but`), 1 linear in them, 2 otherwise."""
     if isinstance(expr, Field):
-        return 1
-    degrees = [degree(a) for a in expr.args]
+        return int(expr.name != but)
+    degrees = [degree(a, but) for a in expr.args]
     most = max(degrees, default=0)
     if isinstance(expr, Mul | Dot | MatMul):
         return min(2, sum(degrees))

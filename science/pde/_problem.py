@@ -1,5 +1,6 @@
 """`Problem`: a domain, equations in strong form, and conditions on named parts of the boundary."""
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from sciax.core.errors import InputError, did_you_mean
@@ -20,6 +21,13 @@ from sciax.science.pde._expr import (
     takes_time,
     walk,
 )
+from sciax.science.pde._weak import TEST
+
+
+def _size(field: Any) -> int | None:
+    if not isinstance(field, Field):
+        raise InputError("weak forms are given by field", got=repr(field), expected="weak={u: lambda v: ...}")
+    return field.components
 
 
 class Problem:
@@ -27,9 +35,16 @@ class Problem:
 
         p = Problem(Rectangle(), -div(k * grad(u)) == f, Dirichlet(u, 0, on=("left", "right")), Neumann(u, 0, on=("bottom", "top")))
 
+    Where a weak form cannot be derived, or another one is wanted, it is given for the field, with a test function v (for
+    finite elements; `natural v` on the boundary is what `Neumann` states):
+
+        Problem(Rectangle(), Dirichlet(u, 0), weak={u: lambda v: dot(k * grad(u), grad(v)) - f * v})
+
     Attributes:
         domain: a `Domain`.
         equations: one for each field, tested with the fields in their order of appearance.
+        weak: field name -> weak form, for the fields that have no equation.
+        points: positions [n, dim] of the mesh's points that `with_points` has set, or None.
         conditions: boundary and initial conditions.
         fields: the unknowns.
         values: parameter name -> value, for those that `with_` has set.
@@ -38,7 +53,13 @@ class Problem:
         InputError: as many equations as fields are needed; conditions on unknown fields; two parameters of one name.
     """
 
-    def __init__(self, domain: Any, *items: Any, values: dict[str, Any] | None = None):
+    def __init__(
+        self,
+        domain: Any,
+        *items: Any,
+        weak: Mapping[Any, Callable[[Field], Any]] | None = None,
+        values: dict[str, Any] | None = None,
+    ):
         if not isinstance(domain, Domain | Mesh | str) and not hasattr(domain, "__fspath__"):
             raise InputError("the first argument of a Problem is its domain", got=repr(domain))
         self.domain: Domain = domain if isinstance(domain, Domain) else Domain.from_mesh(domain)
@@ -51,19 +72,29 @@ class Problem:
                 got=repr(strange[0]),
                 expected="lhs == rhs, Dirichlet(...), ...",
             )
+        self.weak = {f.name if isinstance(f, Field) else str(f): form for f, form in (weak or {}).items()}
+        self.points: Any = None
+        self._weak_terms = [as_expr(form(Field(TEST, _size(f)))) for f, form in (weak or {}).items()]
         fields: dict[str, Field] = {}
-        for equation in self.equations:
-            for field in fields_of(equation.residual):
+        for term in [e.residual for e in self.equations] + self._weak_terms:
+            for field in fields_of(term):
+                if field.name == TEST:
+                    continue
                 if (
                     fields.setdefault(field.name, field) is not field
                     and fields[field.name].components != field.components
                 ):
                     raise InputError(f"two fields are named {field.name!r}")
         self.fields = tuple(fields.values())
-        if len(self.equations) != len(self.fields) or not self.equations:
+        for name in self.weak:
+            if name not in fields:
+                raise InputError(
+                    f"a weak form for {name!r}, which no equation mentions", remedy=did_you_mean(name, fields)
+                )
+        if len(self.equations) + len(self.weak) != len(self.fields) or not self.fields:
             raise InputError(
                 "a problem needs one equation for each field",
-                got=f"{len(self.equations)} equations, fields: {', '.join(fields) or 'none'}",
+                got=f"{len(self.equations) + len(self.weak)} equations, fields: {', '.join(fields) or 'none'}",
                 remedy="under-determined: add equations; over-determined: join or drop some",
             )
         for condition in self.conditions:
@@ -99,7 +130,7 @@ class Problem:
 
     def expressions(self) -> list[Expr]:
         """Every expression of the problem, and the expressions that parameters default to."""
-        out = [e.residual for e in self.equations] + [x for c in self.conditions for x in c.exprs]
+        out = [e.residual for e in self.equations] + self._weak_terms + [x for c in self.conditions for x in c.exprs]
         for expr in list(out):
             out += [
                 as_expr(n.default)
@@ -115,7 +146,8 @@ class Problem:
     @property
     def transient(self) -> bool:
         """Whether a time derivative appears."""
-        return any(isinstance(n, Dt) for e in self.equations for n in walk(e.residual))
+        terms = [e.residual for e in self.equations] + self._weak_terms
+        return any(isinstance(n, Dt) for term in terms for n in walk(term))
 
     @property
     def uses_time(self) -> bool:
@@ -144,9 +176,19 @@ class Problem:
         for name in values:
             if name not in self.parameters:
                 raise InputError(f"the problem has no parameter {name!r}", remedy=did_you_mean(name, self.parameters))
-        other = object.__new__(Problem)
+        other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)
         other.values = {**self.values, **values}
+        return other
+
+    def with_points(self, points: Any) -> "Problem":
+        """The problem on the same mesh with its points elsewhere: solutions are differentiable in them (method "fem").
+
+        Args:
+            points: [n, dim], in the order of `solution.mesh.points`.
+        """
+        other = self.with_()
+        other.points = points
         return other
 
     def value(self, name: str) -> Any:

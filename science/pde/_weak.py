@@ -5,13 +5,15 @@ A residual `R = s - sum of c div(F)` becomes `integral of s v + c F . grad v` mi
 field is a flux too (`grad p = div(p I)`), which gives flow problems their traction `nu du/dn - p n`.
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from sciax.core.errors import UnsupportedError
+from sciax.core.errors import InputError, UnsupportedError
 from sciax.science.pde._expr import (
     Add,
     ByGroup,
@@ -57,6 +59,21 @@ class WeakForm:
     @property
     def second_order(self) -> bool:
         return bool(self.flux)
+
+    def fields(self) -> list[Field]:
+        """The fields it depends on."""
+        return [f for term in (*self.source, *self.flux) for f in fields_of(term)]
+
+    def flux_fields(self) -> list[Field]:
+        """The fields its flux depends on."""
+        return [f for term in self.flux for f in fields_of(term)]
+
+    def split(self) -> "tuple[WeakForm, WeakForm]":
+        """The terms that are linear in the fields, and those that are not."""
+        keep = [[t for t in terms if degree(t) <= 1] for terms in (self.source, self.flux)]
+        rest = [[t for t in terms if degree(t) > 1] for terms in (self.source, self.flux)]
+        first, second = (replace(self, source=tuple(s), flux=tuple(f)) for s, f in (keep, rest))
+        return first, second
 
     def reacts(self) -> bool:
         """Whether the field itself, not only its gradient, appears in the source: then a constant is not in the kernel."""
@@ -203,3 +220,122 @@ def weak_form(equation: Equation, test: Field) -> WeakForm:
 def _holds_second_order_left(source) -> bool:
     return any(isinstance(n, Div) and any(isinstance(m, Grad) and fields_of(m) for m in walk(n.args[0]))
                for term in source for n in walk(term))  # fmt: skip
+
+
+TEST = "test"
+
+
+@dataclass(frozen=True)
+class GivenForm:
+    """A weak form written by hand: `integral of expr = integral over the boundary of natural v`, for every test function v.
+
+    Made by `Problem(..., weak={u: lambda v: ...})`; its interface is `WeakForm`'s.
+
+    Attributes:
+        test: the field whose equation this is.
+        expr: linear in the test function, the field named `TEST`, and its gradient.
+    """
+
+    test: Field
+    expr: Expr
+    sign: float = 1.0
+    scale: tuple[Expr, ...] = ()
+
+    @staticmethod
+    def of(test: Field, function: Callable[[Field], Any]) -> "GivenForm":
+        from sciax.science.pde._expr import as_expr
+
+        expr = as_expr(function(Field(TEST, test.components)))
+        if not _linear_in_test(expr):
+            raise InputError(
+                f"the weak form of {test!r} is not linear in its test function",
+                got=repr(expr),
+                expected="every term holds the test function once",
+                remedy="lambda v: dot(k * grad(u), grad(v)) - f * v",
+            )
+        return GivenForm(test, expr)
+
+    @property
+    def second_order(self) -> bool:
+        return any(isinstance(n, Grad | Div) and _has_test(n) for n in walk(self.expr))
+
+    @property
+    def linear(self) -> bool:
+        return degree(self.expr, TEST) <= 1
+
+    def fields(self) -> list[Field]:
+        return [f for f in fields_of(self.expr) if f.name != TEST]
+
+    flux_fields = fields
+
+    def reacts(self) -> bool:
+        return _bare(self.expr, self.test.name)
+
+    def couples(self, name: str, dim: int) -> tuple[list[int], list[int]]:
+        axes = list(range(1, dim + 1))
+        slope = any(isinstance(n, Grad | Div) and any(f.name == name for f in fields_of(n)) for n in walk(self.expr))
+        rows = [0] * _bare(self.expr, TEST) + axes * self.second_order
+        return rows, [0] * _bare(self.expr, name) + axes * slope
+
+    def symmetric(self) -> bool:
+        return False  # not known without looking at the numbers
+
+    def split(self) -> "tuple[GivenForm, GivenForm]":
+        terms = list(_summands(self.expr))
+        keep, rest = ([t for t in terms if (degree(t, TEST) <= 1) is low] for low in (True, False))
+        first, second = (replace(self, expr=Add(tuple(t)) if t else Constant(0.0)) for t in (keep, rest))
+        return first, second
+
+    def evaluate(self, env: Env, shape: tuple[int, ...], dim: int):
+        """What multiplies the test function and its gradient: the form at each unit test function."""
+        dtype = env.x.dtype
+        size = shape[0] if shape else 1
+        source, flux = [], []
+        for c in range(size):
+            for slot in range(dim + 1):
+                value = np.zeros(size)
+                slope = np.zeros((size, dim))
+                if slot == 0:
+                    value[c] = 1.0
+                else:
+                    slope[c, slot - 1] = 1.0
+                unit = (jnp.asarray(value, dtype), jnp.asarray(slope, dtype))
+                fields = {**env.fields, TEST: unit if shape else (unit[0][0], unit[1][0])}
+                entry = _fit(evaluate(self.expr, replace(env, fields=fields)), (), self.expr)
+                (source if slot == 0 else flux).append(jnp.asarray(entry, dtype))
+        return jnp.stack(source).reshape(shape), jnp.stack(flux).reshape(*shape, dim)
+
+
+def _summands(expr: Expr):
+    if isinstance(expr, Add):
+        for arg in expr.args:
+            yield from _summands(arg)
+    else:
+        yield expr
+
+
+def _has_test(expr: Expr) -> bool:
+    return any(isinstance(n, Field) and n.name == TEST for n in walk(expr))
+
+
+def _linear_in_test(expr: Expr) -> bool:
+    """Whether the expression is linear and homogeneous in the test function, as far as its tree shows."""
+    from sciax.science.pde._expr import Apply
+
+    if isinstance(expr, Field):
+        return expr.name == TEST
+    if isinstance(expr, Add):
+        return all(_linear_in_test(a) for a in expr.args)
+    holding = [a for a in expr.args if _has_test(a)]
+    if len(holding) != 1 or (isinstance(expr, Apply) and not expr.linear):
+        return False
+    return _linear_in_test(holding[0])
+
+
+def forms_of(problem: Any) -> tuple[WeakForm | GivenForm, ...]:
+    """The weak form of each field's equation, derived or given."""
+    strong = iter(problem.equations)
+    return tuple(
+        GivenForm.of(f, problem.weak[f.name]) if f.name in problem.weak else weak_form(next(strong), f)
+        for f in problem.fields
+    )

@@ -10,6 +10,7 @@ from sciax.science.pde import Problem
 METHODS: dict[str, str] = {
     "fem": "sciax.science.solvers.fem._method:Fem",
     "fdm": "sciax.science.solvers.collocation._method:Fdm",
+    "fvm": "sciax.science.solvers.fvm._method:Fvm",
     "spectral": "sciax.science.solvers.collocation._method:Spectral",
     "pinn": "sciax.science.pinn._method:Pinn",
 }
@@ -24,6 +25,12 @@ class Method:
     """
 
     name: str
+    takes_weak = False
+    """Whether it can use weak forms given by hand."""
+    moves_points = False
+    """Whether it can solve on a mesh whose points `Problem.with_points` has moved."""
+    laws = False
+    """Whether it takes conservation laws, which state no equations but a law with its Riemann solver."""
 
     @classmethod
     def refuses(cls, problem: Problem) -> str | None:
@@ -65,9 +72,9 @@ def solve(problem: Problem, method: str = "fem", **options: Any) -> Any:
         SingularError, ConvergenceError: no unique solution; an iteration that stopped short.
     """
     chosen = method_class(method)
-    reason = chosen.refuses(problem)
+    reason = _refusal(chosen, problem)
     if reason is not None:
-        others = [name for name in METHODS if name != method and method_class(name).refuses(problem) is None]
+        others = [name for name in METHODS if name != method and _refusal(method_class(name), problem) is None]
         remedy = f"solve(problem, method={others[0]!r}) can" if others else "no method of this version can"
         raise UnsupportedError(f"method {method!r} cannot solve this problem: {reason}", remedy=remedy)
     import inspect
@@ -81,6 +88,16 @@ def solve(problem: Problem, method: str = "fem", **options: Any) -> Any:
     if prepared is None:
         prepared = problem.cache[key] = chosen(problem, **options)
     return prepared.solve(problem)
+
+
+def _refusal(chosen: type[Method], problem: Problem) -> str | None:
+    if problem.weak and not chosen.takes_weak:
+        return "it takes strong forms only, and a weak form is given"
+    if problem.points is not None and not chosen.moves_points:
+        return "it has no mesh whose points could be moved"
+    if not problem.equations and not problem.weak and not chosen.laws:
+        return "it is a conservation law, without equations in strong form"
+    return chosen.refuses(problem)
 
 
 def _key(options: dict[str, Any]):

@@ -1,5 +1,6 @@
 """A finite element solution: values anywhere, integrals, fluxes, errors, and files."""
 
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from sciax.science.solvers._solution import Solution, as_points, expression
 from sciax.science.solvers.fem._assembly import over_points, stack_basis, unpack
 from sciax.science.solvers.fem._element import lattice, nodes, tabulate
 from sciax.science.solvers.fem._locate import locate
-from sciax.science.solvers.fem._space import Patch
+from sciax.science.solvers.fem._space import Numbering, Patch
 
 
 class FemSolution(Solution):
@@ -30,18 +31,36 @@ class FemSolution(Solution):
 
     method = "fem"
 
-    def __init__(self, problem, fem, coefficients, info, values, states=None):
+    def __init__(self, problem, fem, coefficients, info, values, arrays, states=None, rates=None, row=-1):
         self.problem, self.fem, self.coefficients, self.info = problem, fem, coefficients, info
         self.parameter_values = values
-        self.mesh: Mesh = fem.mesh
-        self.states = states
+        self.arrays = arrays
+        self.states, self.rates = states, rates
         self.times = None if fem.time is None else np.linspace(fem.time[0], fem.time[1], fem.saves + 1)
+        self.row = row
+
+    @cached_property
+    def mesh(self) -> Mesh:
+        """The mesh, with its points where `Problem.with_points` has put them."""
+        if self.problem.points is None:
+            return self.fem.mesh
+        return replace(self.fem.mesh, points=np.asarray(self.problem.points, dtype=np.float64), cache={})
 
     def snapshot(self, row: int) -> "FemSolution":
         """The solution of a transient problem at `times[row]`; the solution itself is the last."""
         if self.states is None:
             raise InputError("a stationary solution has no snapshots")
-        return FemSolution(self.problem, self.fem, self.states[row], self.info, self.parameter_values, self.states)
+        return FemSolution(
+            self.problem,
+            self.fem,
+            self.states[row],
+            self.info,
+            self.parameter_values,
+            self.arrays,
+            self.states,
+            self.rates,
+            row,
+        )
 
     def __repr__(self) -> str:
         names = ", ".join(f"{f.name} (order {k})" for f, k in zip(self.problem.fields, self.fem.layout.orders))
@@ -52,7 +71,10 @@ class FemSolution(Solution):
         return self.fem.layout.part(self.coefficients, self.fem.layout.index(self.field(field).name))
 
     def nodes(self, field: Any = None) -> np.ndarray:
-        return self.fem.numbers[self.fem.layout.index(self.field(field).name)].points
+        k = self.fem.layout.index(self.field(field).name)
+        if self.problem.points is None:
+            return self.fem.numbers[k].points
+        return np.asarray(self.fem._node_positions(k, jnp.asarray(self.problem.points)))
 
     def at_mesh_points(self, field: Any = None):
         """Values at the mesh's points (at the middle nodes of quadratic cells by evaluation)."""
@@ -80,7 +102,7 @@ class FemSolution(Solution):
         """
         if outside not in ("raise", "nearest"):
             raise InputError("outside is 'raise' or 'nearest'", got=outside)
-        at, single = as_points(points, self.mesh.dim)
+        at, single = as_points(points, self.fem.mesh.dim)
         at = np.asarray(at, dtype=np.float64)
         cell, xi = locate(self.mesh, at, outside == "nearest")
         if (cell < 0).any():
@@ -107,33 +129,30 @@ class FemSolution(Solution):
     def _on_cells(self, function, degree: int | None = None):
         """`function(env)` at the quadrature points of all cells: (values [..., q, m], measure [q, m])."""
         fem = self.fem
-        patch = fem.patch if degree is None else Patch.cells(self.mesh, degree)
-        dtype, dim = fem.dtype, self.mesh.dim
+        patch = fem.patch if degree is None else Patch.cells(fem.mesh, degree)
+        dtype, dim = fem.dtype, self.fem.mesh.dim
         tables = [stack_basis(*patch.basis(k)) for k in fem.layout.orders]
         z = fem._at_points(fem.arrays["nodes"], tables, self.coefficients)
         arrayed = {n: v for n, v in self.parameter_values.items()}
         samples, plain = fem._samples(arrayed, patch, None)
         plain.update(fem.compiled)
-        point = {
-            "x": jnp.asarray(patch.x, dtype),
-            "inverse": jnp.asarray(patch.inverse, dtype),
-            "groups": fem.arrays["cell"]["groups"],
-            "samples": samples,
-        }
+        geometry = self.arrays["cell"] if patch is fem.patch else fem._geometry(patch, self.problem.points)
+        point = {**geometry, "samples": samples}
+        measure = point.pop("measure")
 
         def at(z, point, plain):
             fields = unpack(fem.layout, z, point["inverse"], dtype, dim)
             return function(Env(point["x"], fields, plain, point["groups"], point["samples"]))
 
-        return over_points(at, patch.measure.shape, (z, point), (plain,)), jnp.asarray(patch.measure, dtype)
+        return over_points(at, patch.measure.shape, (z, point), (plain,)), measure
 
     def integrate(self, what: Any = None, *, over: str | None = None):
         """Integral over the domain (or one cell group) of a field, an expression in fields, or a function of x."""
         expr = expression(what, self.field())
         values, measure = self._on_cells(lambda env: evaluate(expr, env))
         if over is not None:
-            member = np.zeros(len(self.mesh.cells))
-            member[self.mesh.region(over)] = 1.0
+            member = np.zeros(len(self.fem.mesh.cells))
+            member[self.fem.mesh.region(over)] = 1.0
             measure = measure * jnp.asarray(member, measure.dtype)
         return jnp.sum(values * measure, axis=(-2, -1))
 
@@ -152,13 +171,17 @@ class FemSolution(Solution):
             shared = np.isin(patch.facets, facets)
             if j == k and shared.any():
                 total = total + self._stated_flux(
-                    condition, Patch.on_facets(self.mesh, patch.facets[shared], fem.degree), j
+                    condition, Patch.on_facets(fem.mesh, patch.facets[shared], fem.degree), j
                 )
-        free = {**fem.arrays, "free": jnp.arange(fem.layout.size)}
-        residual, _ = fem._assemble(free, self.parameter_values, self.coefficients, matrix=False)
+        at = (
+            (None, None)
+            if self.rates is None
+            else (self.rates[self.row], None if self.times is None else self.times[self.row])
+        )
+        residual, _ = fem._jit_rows(self.arrays, self.parameter_values, self.coefficients, at[0], None, at[1])
         residual = fem.layout.part(residual, k).reshape(-1, chosen.size) * fem.forms[k].sign
         plain: dict[str, Any] = {**self.parameter_values, **fem.compiled}
-        env = Env(jnp.zeros(self.mesh.dim, fem.dtype), values=plain)
+        env = Env(jnp.zeros(self.fem.mesh.dim, fem.dtype), values=plain)
         for factor in fem.forms[k].scale:
             residual = residual / evaluate(factor, env)
         for c in range(chosen.size):  # elsewhere, what holds the fixed values: shared out where two parts meet
@@ -182,7 +205,7 @@ class FemSolution(Solution):
         z = fem._on_facets(k, at, patch.basis(fem.layout.orders[k])[0], self.coefficients)
         samples, plain = fem._samples(dict(self.parameter_values), patch, None)
         plain.update(fem.compiled)
-        point = {**fem._geometry(patch), "samples": samples}
+        point = {**fem._geometry(patch, self.problem.points), "samples": samples}
         natural = fem._natural_of(condition, k)
         values = over_points(lambda *args: natural(*args)[0], patch.measure.shape, (z, point), (plain, None))
         return values.sum(axis=(-2, -1))
@@ -303,11 +326,14 @@ class FemSolution(Solution):
         orders = set(self.fem.layout.orders)
         mesh = self.mesh
         if max(orders) == 2 and mesh.cells.shape[1] == mesh.shape.count:
-            mesh = _quadratic(self.fem)
+            mesh = _quadratic(mesh)
         data = {}
         for field in self.problem.fields:
             k = self.fem.layout.index(field.name)
             values = np.asarray(jax.device_get(self.values(field)), dtype=np.float64)
+            relabel = self.fem.numbers[k].relabel
+            if mesh is not self.mesh and relabel is not None and self.fem.layout.orders[k] == 2:
+                values = values[relabel]
             if mesh is self.mesh:
                 values = np.asarray(jax.device_get(self.at_mesh_points(field)), dtype=np.float64)
             elif self.fem.layout.orders[k] == 1:  # linear fields at the middle nodes
@@ -327,10 +353,9 @@ class FemSolution(Solution):
         return self._save(plot(self, self.field(field), title), path)
 
 
-def _quadratic(fem) -> Mesh:
+def _quadratic(mesh: Mesh) -> Mesh:
     """The mesh with the nodes of the quadratic space."""
-    k = fem.layout.orders.index(2)
-    mesh, numbering = fem.mesh, fem.numbers[k]
+    numbering = Numbering.of(mesh, 2)
     count = len(lattice(mesh.kind, 2))
     wanted, have = geometry_nodes(mesh.kind, count), nodes(mesh.kind, 2)
     order = np.abs(wanted[:, None] - have[None]).sum(axis=2).argmin(axis=1)

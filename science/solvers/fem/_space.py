@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 
 from sciax.core.errors import InputError
@@ -28,6 +30,47 @@ class Numbering:
     cells: np.ndarray
     count: int
     _keys: np.ndarray
+    relabel: np.ndarray | None = None
+
+    def periodic(self, axes: tuple[int, ...]) -> "Numbering":
+        """The numbering in which the nodes of opposite sides along these axes are one.
+
+        Raises:
+            InputError: a mesh whose opposite sides do not match.
+        """
+        key = ("periodic", self.order, axes)
+        if key not in self.mesh.cache:
+            self.mesh.cache[key] = self._joined(axes)
+        return self.mesh.cache[key]
+
+    def _joined(self, axes: tuple[int, ...]) -> "Numbering":
+        from scipy.sparse import coo_matrix
+        from scipy.sparse.csgraph import connected_components
+        from scipy.spatial import KDTree
+
+        low, high = self.mesh.points.min(axis=0), self.mesh.points.max(axis=0)
+        near = 1e-8 * float(np.max(high - low))
+        pairs = []
+        for axis in axes:
+            first, second = (np.flatnonzero(np.abs(self.points[:, axis] - end[axis]) < near) for end in (low, high))
+            shifted = self.points[second].copy()
+            shifted[:, axis] = low[axis]
+            gap, match = KDTree(self.points[first]).query(shifted)
+            if len(first) != len(second) or gap.max(initial=0.0) > near:
+                raise InputError(
+                    f"{self.mesh.source}: the two sides along axis {axis} do not match",
+                    got=f"{len(first)} and {len(second)} nodes, {int((gap > near).sum())} without a partner",
+                    remedy="a mesh whose opposite sides have the same nodes",
+                )
+            pairs.append(np.stack([first[match], second], axis=1))
+        joined = np.concatenate(pairs)
+        graph = coo_matrix((np.ones(len(joined)), (joined[:, 0], joined[:, 1])), shape=(self.count, self.count))
+        count, label = connected_components(graph, directed=False)
+        order = np.unique(label, return_index=True)[1]  # numbered by first appearance: vertices stay in front
+        rank = np.empty(count, dtype=np.int64)
+        rank[np.argsort(order, kind="stable")] = np.arange(count)
+        relabel = rank[label]
+        return Numbering(self.mesh, self.order, relabel[self.cells], count, self._keys, relabel)
 
     @staticmethod
     def of(mesh: Mesh, order: int) -> "Numbering":
@@ -57,6 +100,8 @@ class Numbering:
 
     def facets(self, facets: np.ndarray) -> np.ndarray:
         """[k, n] unknowns of each local node of the given facets."""
+        if self.relabel is not None:
+            return self.relabel[Numbering.of(self.mesh, self.order).facets(facets)]
         kind = self.mesh.shape.facet
         vertices = self.mesh.facets[facets]
         used = np.unique(self.mesh.corners)
@@ -104,7 +149,7 @@ class Patch:
         measure: [q, m] weight times volume element.
         normal: [dim, q, m] outward unit normal (facets only).
         cell: [m] the cell each belongs to.
-        kind, points: reference kind and quadrature points.
+        kind, points, weights: reference kind and quadrature rule.
     """
 
     mesh: Mesh
@@ -113,6 +158,7 @@ class Patch:
     x: np.ndarray
     measure: np.ndarray
     cell: np.ndarray
+    weights: np.ndarray
     inverse: np.ndarray | None = None
     normal: np.ndarray | None = None
     facets: np.ndarray | None = None
@@ -125,15 +171,16 @@ class Patch:
         at = np.ascontiguousarray(mesh.points[mesh.cells].transpose(1, 2, 0))  # node, dim, cell
         x = np.einsum("qn,ndm->dqm", shape, at, optimize=True)
         jacobian = np.einsum("qna,ndm->daqm", slope[:1] if affine else slope, at, optimize=True)
-        det, inverse = _inverse(jacobian)
+        with np.errstate(all="ignore"):  # flat cells divide by zero: they are refused below
+            det, inverse = _inverse(jacobian)
         if (det <= 0).any():
             bad = np.flatnonzero((det <= 0).any(axis=0))
             raise InputError(
-                f"{mesh.source}: {len(bad)} cells are folded (their map has a negative volume element)",
+                f"{mesh.source}: {len(bad)} cells are degenerate or folded (their map has a zero or negative volume element)",
                 got=f"the first at {mesh.centres[bad[0]]}",
                 remedy="untangle the mesh, or read it with straight cells",
             )
-        return Patch(mesh, mesh.kind, points, x, weights[:, None] * det, np.arange(len(mesh.cells)), inverse)
+        return Patch(mesh, mesh.kind, points, x, weights[:, None] * det, np.arange(len(mesh.cells)), weights, inverse)
 
     @staticmethod
     def on_facets(mesh: Mesh, facets: np.ndarray, degree: int) -> "Patch":
@@ -147,7 +194,16 @@ class Patch:
             other = mesh.centres[mesh.facet_cells[facets, 0]].T
             normal = np.sign(x - other[:, None, :])
             return Patch(
-                mesh, kind, points, x, np.ones((1, len(facets))), mesh.facet_cells[facets, 0], None, normal, facets
+                mesh,
+                kind,
+                points,
+                x,
+                np.ones((1, len(facets))),
+                mesh.facet_cells[facets, 0],
+                weights,
+                None,
+                normal,
+                facets,
             )
         tangent = np.einsum("qna,ndm->daqm", slope, at)
         if mesh.dim == 2:
@@ -156,8 +212,46 @@ class Patch:
             outward = np.cross(tangent[:, 0], tangent[:, 1], axis=0)
         size = np.linalg.norm(outward, axis=0)
         return Patch(
-            mesh, kind, points, x, weights[:, None] * size, mesh.facet_cells[facets, 0], None, outward / size, facets
+            mesh,
+            kind,
+            points,
+            x,
+            weights[:, None] * size,
+            mesh.facet_cells[facets, 0],
+            weights,
+            None,
+            outward / size,
+            facets,
         )
+
+    def moved(self, points: Any) -> dict[str, Any]:
+        """Positions, measures and inverse maps (facets: normals) with the mesh's points elsewhere, as JAX functions of them.
+
+        Args:
+            points: [n, dim], a JAX array.
+        """
+        mesh = self.mesh
+        on_cells = self.facets is None
+        nodes_of = mesh.cells if on_cells else _facet_nodes(mesh, self.facets)  # type: ignore[arg-type]
+        shape, slope = (
+            jnp.asarray(t, points.dtype) for t in tabulate_geometry(self.kind, nodes_of.shape[1], self.points)
+        )
+        at = points[nodes_of]
+        x = jnp.einsum("qn,mnd->dqm", shape, at)
+        if mesh.dim == 1 and not on_cells:
+            assert self.normal is not None
+            return {"x": x, "measure": jnp.ones_like(x[0]), "normal": jnp.asarray(self.normal, points.dtype)}
+        jacobian = jnp.einsum("qna,mnd->daqm", slope, at)
+        weights = jnp.asarray(self.weights, points.dtype)[:, None]
+        if on_cells:
+            det, inverse = _inverse(jacobian, jnp)
+            return {"x": x, "measure": weights * det, "inverse": inverse}
+        if mesh.dim == 2:
+            outward = jnp.stack([jacobian[1, 0], -jacobian[0, 0]])
+        else:
+            outward = jnp.cross(jacobian[:, 0], jacobian[:, 1], axis=0)
+        size = jnp.sqrt(jnp.sum(outward**2, axis=0))
+        return {"x": x, "measure": weights * size, "normal": outward / size}
 
     def basis(self, order: int) -> tuple[np.ndarray, np.ndarray]:
         """Values [q, n] and reference gradients [q, n, dim] of the Lagrange basis."""
@@ -188,15 +282,14 @@ def _facet_nodes(mesh: Mesh, facets: np.ndarray) -> np.ndarray:
     return np.concatenate([vertices, np.stack(middles, axis=1)], axis=1)
 
 
-def _inverse(j: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _inverse(j: Any, xp: Any = np) -> tuple[Any, Any]:
     """Determinant and inverse of [dim, dim, q, m] matrices, in closed form."""
     dim = j.shape[0]
     if dim == 1:
         return j[0, 0], 1.0 / j
     if dim == 2:
         det = j[0, 0] * j[1, 1] - j[0, 1] * j[1, 0]
-        return det, np.array([[j[1, 1], -j[0, 1]], [-j[1, 0], j[0, 0]]]) / det
-    cofactor = np.array([np.cross(j[:, 1], j[:, 2], axis=0), np.cross(j[:, 2], j[:, 0], axis=0),
-                         np.cross(j[:, 0], j[:, 1], axis=0)])  # fmt: skip
+        return det, xp.stack([xp.stack([j[1, 1], -j[0, 1]]), xp.stack([-j[1, 0], j[0, 0]])]) / det
+    cofactor = xp.stack([xp.cross(j[:, a], j[:, b], axis=0) for a, b in ((1, 2), (2, 0), (0, 1))])
     det = (j[:, 0] * cofactor[0]).sum(axis=0)
     return det, cofactor / det
