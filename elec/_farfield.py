@@ -17,7 +17,7 @@ import numpy as np
 
 from sciax.core.errors import InputError, ShapeError, UnsupportedError
 from sciax.core.ops.yee import radiate
-from sciax.elec._checks import one_of
+from sciax.elec._checks import is_traced, one_of
 from sciax.elec._constants import AXES, C0, Z0
 from sciax.elec._monitors import FluxMonitor
 
@@ -97,14 +97,14 @@ def check_box(scene: Any, monitor: FarFieldMonitor) -> None:
 
 def far_field(scene: Any, faces: tuple, raw: list, frequencies: np.ndarray, theta: Any, phi: Any) -> tuple[Any, Any]:
     """(E_theta, E_phi), each (frequency, *directions), without the factor e^{ikr}/r, or e^{ikr}/sqrt(r) in 2-D."""
-    theta, phi = jnp.asarray(theta), jnp.asarray(phi)
-    if theta.shape != phi.shape:
-        raise ShapeError("theta and phi have one shape", got=(theta.shape, phi.shape))
-    shape = theta.shape
+    if np.shape(theta) != np.shape(phi):
+        raise ShapeError("theta and phi have one shape", got=(np.shape(theta), np.shape(phi)))
+    shape = np.shape(theta)
     index, impedance = background_of(scene, "far field")
     flat = scene.grid.edges[2] is None
-    if flat and not np.allclose(np.asarray(theta, float), np.pi / 2):
+    if flat and not is_traced(theta) and not np.allclose(np.asarray(theta, float), np.pi / 2):
         raise InputError("directions of a two-dimensional scene lie in its plane", expected="theta = pi/2")
+    theta, phi = jnp.asarray(theta), jnp.asarray(phi)
     st, ct, sp, cp = jnp.sin(theta), jnp.cos(theta), jnp.sin(phi), jnp.cos(phi)
     st, ct, sp, cp = (v.reshape(-1) for v in (st, ct, sp, cp))
     towards = (st * cp, st * sp, ct)
