@@ -1,6 +1,7 @@
 """What may watch a training and stop it: metrics to the run, early stop, alerts, MLflow."""
 
 import math
+import os
 import statistics
 import warnings
 from collections import deque
@@ -47,6 +48,18 @@ class LogTo(Callback):
 
     def __init__(self, run: "Run", every: int = 10):
         self.run, self.every = run, every
+
+    def state(self):
+        """How much of the file there was; of another run's file it says nothing."""
+        path = self.run.directory / "metrics.jsonl"
+        return [self.run.directory.name, path.stat().st_size if path.exists() else 0]
+
+    def restore(self, state):
+        """Cut off the lines of steps that will be taken once more."""
+        name, size = state
+        path = self.run.directory / "metrics.jsonl"
+        if name == self.run.directory.name and path.exists() and path.stat().st_size > size:
+            os.truncate(path, size)  # what appends to it goes on at the new end
 
     def on_chunk(self, progress, steps, metrics):
         for i in np.flatnonzero(steps % self.every == 0):

@@ -97,7 +97,15 @@ def _check(steps: int, accumulate: int, ema: float | None) -> None:
 class _Memory:
     """What a checkpoint holds besides the state: key, best model, the callbacks' memories."""
 
-    def __init__(self, checkpoint: Checkpoints, callbacks: Sequence[Callback], evaluator: Evaluator | None):
+    def __init__(
+        self,
+        checkpoint: Checkpoints,
+        callbacks: Sequence[Callback],
+        evaluator: Evaluator | None,
+        log: LogTo | None,
+        steps: int,
+    ):
+        self._log, self._steps = log, steps
         self._store = CheckpointStore(checkpoint.directory, keep=checkpoint.keep, keep_every=checkpoint.keep_every)
         self._callbacks = callbacks
         self._evaluator = evaluator if evaluator is not None and evaluator.evaluation.keep_best else None
@@ -111,6 +119,8 @@ class _Memory:
     def save(self, state: TrainState, key: Key[Array, ""]) -> None:
         best = None if self._evaluator is None else self._evaluator.best_value
         notes = {"best": best, "callbacks": [callback.state() for callback in self._callbacks]}
+        if self._log is not None:
+            notes["metrics"] = self._log.state()
         self._store.save(int(state.step), self._tree(state, key), notes)
 
     def latest(self, state: TrainState, key: Key[Array, ""]) -> tuple[TrainState, Key[Array, ""]]:
@@ -122,6 +132,9 @@ class _Memory:
             self._evaluator.best_value, self._evaluator.best_params = notes["best"], loaded[2]
         for callback, memory in zip(self._callbacks, notes["callbacks"], strict=True):
             callback.restore(memory)
+        # A training that is done already leaves the lines of what came after it.
+        if self._log is not None and "metrics" in notes and int(loaded[0].step) < self._steps:
+            self._log.restore(notes["metrics"])
         return loaded[0], loaded[1]
 
     def close(self) -> None:
@@ -199,7 +212,8 @@ def fit(
     hosted = isinstance(source, HostBatches)
     capacity = min(HOST_CAPACITY if hosted else CAPACITY, steps)
     evaluator = None if evaluate is None else Evaluator(evaluate, static)
-    watchers = [*callbacks, *([LogTo(run, log_every)] if run is not None else [])]
+    log_to = None if run is None else LogTo(run, log_every)
+    watchers = [*callbacks, *([] if log_to is None else [log_to])]
     intervals = [every.every for every in (evaluate, checkpoint) if every is not None]
     history: list[dict[str, np.ndarray]] = []
 
@@ -208,7 +222,7 @@ def fit(
         return min([length, capacity, steps - first, *(every - first % every for every in intervals)])
 
     with ExitStack() as closing:
-        memory = None if checkpoint is None else _Memory(checkpoint, callbacks, evaluator)
+        memory = None if checkpoint is None else _Memory(checkpoint, callbacks, evaluator, log_to, steps)
         if memory is not None:
             closing.callback(memory.close)
             now, own_key = memory.latest(now, own_key)

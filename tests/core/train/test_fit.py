@@ -1,5 +1,6 @@
 """The training loop against hand-written ones: values, exact resume, alerts, refusals."""
 
+import json
 import signal
 import subprocess
 import sys
@@ -279,3 +280,23 @@ def test_killed_at_random_and_resumed_bit_for_bit(tmp_path):
         latest = store.latest
     assert latest
     assert same(training(tmp_path / "a", latest + 10).model, training(None, latest + 10).model)
+
+
+def test_metrics_of_steps_taken_again_stand_once(tmp_path):
+    """Killed after step 19 with a checkpoint at 14: the lines of 15 to 19 are written again, not twice."""
+    from sciax.core.jobs import Run
+
+    def train(steps):
+        run = Run(tmp_path / "run")
+        training(tmp_path / "a", steps, run=run, log_every=1)
+        run.close()
+
+    def steps():
+        lines = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
+        return [line["step"] for line in map(json.loads, lines) if "loss" in line]
+
+    train(14)
+    with (tmp_path / "run" / "metrics.jsonl").open("a") as file:
+        file.writelines(json.dumps({"step": step, "loss": 0.0}) + "\n" for step in range(15, 20))
+    train(20)
+    assert steps() == list(range(1, 21))
