@@ -97,6 +97,7 @@ LINE = {"fem": {"order": 3, "cells": 48}, "spectral": {"cells": 32}, "fdm": {"or
 NET = {"width": 10, "depth": 2, "points": 200, "adam": 0, "optimizer": "lm", "iterations": 60, "renew": 20}
 LINE_NET = {**LINE, "pinn": NET}
 PLANE = {"fem": {"order": 2, "cells": 20}, "spectral": {"cells": 16}, "fdm": {"order": 4, "cells": 24}}
+PLANE_NET = {**PLANE, "pinn": {**NET, "width": 12, "points": 500}}
 
 
 def _timed(base: Mapping[str, Mapping[str, Any]], end: float, steps: int) -> dict[str, dict[str, Any]]:
@@ -141,7 +142,7 @@ def laplace_harmonic() -> NamedProblem:
 
     p = Problem(Rectangle(), div(grad(u)) == 0, Dirichlet(u, exact))
     return NamedProblem(
-        "laplace_harmonic", "a harmonic function from its boundary values", p, PLANE, 1e-5, exact, "closed form"
+        "laplace_harmonic", "a harmonic function from its boundary values", p, PLANE_NET, 1e-5, exact, "closed form"
     )
 
 
@@ -155,7 +156,7 @@ def variable_conductivity() -> NamedProblem:
         return -jnp.trace(jax.jacfwd(flux)(x))
 
     p = Problem(Rectangle(), -div(k * grad(u)) == f, Dirichlet(u, 0))
-    return NamedProblem("variable_conductivity", "-div(k(x) grad u) = f", p, PLANE, 2e-4, _wave)
+    return NamedProblem("variable_conductivity", "-div(k(x) grad u) = f", p, PLANE_NET, 2e-4, _wave)
 
 
 @_named
