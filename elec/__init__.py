@@ -48,6 +48,8 @@ from sciax.elec._shapes import ring as ring
 from sciax.elec._simulation import Simulation as Simulation
 from sciax.elec._sources import Dipole as Dipole
 from sciax.elec._sources import PlaneWave as PlaneWave
+from sciax.elec._surface import Surface as Surface
+from sciax.elec._surface import read_surface as read_surface
 from sciax.elec._waveforms import ContinuousWave as ContinuousWave
 from sciax.elec._waveforms import GaussianPulse as GaussianPulse
 from sciax.elec._waveforms import Ricker as Ricker

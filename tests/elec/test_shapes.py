@@ -6,10 +6,23 @@ import numpy as np
 import pytest
 
 from sciax.core.errors import FileFormatError, InputError, MissingFileError, ShapeError
-from sciax.elec import Box, Cylinder, Dipole, GaussianPulse, Grid, Medium, Polygon, Scene, Sphere, Structure, ring
+from sciax.elec import (
+    Box,
+    Cylinder,
+    Dipole,
+    GaussianPulse,
+    Grid,
+    Medium,
+    Polygon,
+    Scene,
+    Sphere,
+    Structure,
+    Surface,
+    read_surface,
+    ring,
+)
 from sciax.elec._lattice import lattice
 from sciax.elec._materials import survey
-from sciax.elec._surface import Surface, read_surface
 
 CORNERS = np.array([[i, j, k] for i in (-1, 1) for j in (-1, 1) for k in (-1, 1)], float)
 QUADS = [(0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3)]
