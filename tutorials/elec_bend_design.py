@@ -6,6 +6,7 @@
 #       extension: .py
 #       format_name: percent
 #       format_version: '1.3'
+#       jupytext_version: 1.19.6
 #   kernelspec:
 #     display_name: Python 3
 #     language: python
@@ -37,31 +38,33 @@ c = (np.arange(pixels) + 0.5) * pixel
 radius = np.hypot(c[:, None], c[None, ::-1])
 start = 0.45 + 0.25 * (np.abs(radius - 0.8e-6) < 0.25e-6)  # grey, with a hint of a quarter circle
 
-simulation = Simulation(bend_scene(start), gradient="reversible")
+simulation = Simulation(bend_scene(start, picture=False), gradient="reversible")
 print(simulation.scene.grid.cells, "cells,", simulation.scene.steps, "steps;", simulation.gradient_reason)
 
 # %% [markdown]
 # Free numbers between 0 and 1 become a design in three moves: mirrored about the diagonal (the bend is symmetric), blurred
-# by a cone of 120 nm (nothing smaller can appear), and pushed towards black and white by a steep step.
+# by a cone of 160 nm (nothing much smaller can appear), and pushed towards black and white by a steep step.
 
 
 # %%
 def density(x, beta):
-    x = design.mirror(x[:, ::-1], "diagonal")[:, ::-1]
-    return design.project(design.conic_filter(x, 120e-9 / pixel), beta)
+    x = design.mirror(x, "antidiagonal")
+    return design.project(design.conic_filter(x, 160e-9 / pixel), beta)
 
 
-def transmission(x, beta):
+def quality(x, beta):
     result = simulation({"design.medium.density": density(x, beta)})
-    arriving, _ = result.modes("arriving")
+    arriving, back = result.modes("arriving")
     leaving, _ = result.modes("leaving")
-    return jnp.mean(jnp.abs(leaving / arriving) ** 2)
+    return jnp.mean(jnp.abs(leaving / arriving) ** 2) - jnp.mean(jnp.abs(back / arriving) ** 2)
 
 
-objective = jax.jit(jax.value_and_grad(transmission))
+objective = jax.jit(jax.value_and_grad(quality))
 begin = time.perf_counter()
 value, gradient = objective(start, 8.0)
-print(f"start: {float(value):.3f} of the power passes; first call {time.perf_counter() - begin:.1f} s")
+print(
+    f"start: {float(value):.3f} of the power passes (less what is reflected); first call {time.perf_counter() - begin:.1f} s"
+)
 begin = time.perf_counter()
 jax.block_until_ready(objective(start, 8.0))
 print(f"value and gradient of 1600 pixels: {time.perf_counter() - begin:.2f} s")
@@ -78,9 +81,9 @@ print(f"gradient {slope:.6f}, central difference {(ahead - behind) / (2 * h):.6f
 assert abs((ahead - behind) / (2 * h) / slope - 1) < 0.02  # float32
 
 # %%
-best, history = design.maximise(objective, start, betas=(8.0, 30.0), iterations=15)
+best, history = design.maximise(objective, start, betas=(10.0, 30.0), iterations=12, move=0.12, span=0.2)
 final = (np.asarray(density(jnp.asarray(best), 30.0)) > 0.5).astype(float)
-result = simulation.run({"design.medium.density": final})
+result = Simulation(bend_scene(final)).run(chunks=1)
 arriving, back = (np.asarray(a)[:, 0] for a in result.modes("arriving"))
 leaving = np.asarray(result.modes("leaving")[0])[:, 0]
 through, reflected = np.abs(leaving / arriving) ** 2, np.abs(back / arriving) ** 2
@@ -100,8 +103,13 @@ middle.imshow(
 )
 middle.set(title="|Ez|² at 1.55 µm", xlabel="x (µm)", ylabel="y (µm)")
 right.plot([s.iteration for s in history], [s.value for s in history], "o-", ms=3.5)
-right.axvline(15.5, color="0.8")
-right.set(title="Transmitted power", xlabel="iteration (line: steeper step)", ylabel="mean |S21|²", ylim=(0, 1))
+right.axvline(12.5, color="0.8")
+right.set(
+    title="Transmitted less reflected power",
+    xlabel="iteration (line: steeper step)",
+    ylabel="mean |S21|² - |S11|²",
+    ylim=(0, 1),
+)
 plt.show()
 
 assert through.min() > 10 ** (-0.05)  # better than -0.5 dB
