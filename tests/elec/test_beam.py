@@ -37,7 +37,7 @@ def paraxial(r, z, waist, dimension):
     [
         pytest.param("ez", 0.0, 0.0, marks=pytest.mark.slow),
         ("ey", 1.5 * UM, 0.0),
-        ("ez", 0.0, 0.3),
+        pytest.param("ez", 0.0, 0.3, marks=pytest.mark.slow),
     ],
 )
 def test_beam_in_two_dimensions(polarization, focus, tilt, x64):

@@ -84,7 +84,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("name", [n if n == "far field" else pytest.param(n, marks=pytest.mark.slow) for n in CASES])
+@pytest.mark.parametrize("name", [n if n == "beam" else pytest.param(n, marks=pytest.mark.slow) for n in CASES])
 def test_gradient_equals_central_differences(name, x64):
     change, objective = CASES[name]
     options = {

@@ -43,7 +43,7 @@ def scene(**change):
     "what",
     [
         {},
-        {"sources": [Dipole("s", (0.0, 0.0), "hz", PULSE)]},
+        pytest.param({"sources": [Dipole("s", (0.0, 0.0), "hz", PULSE)]}, marks=pytest.mark.slow),
         {
             "grid": Grid.uniform((0.8 * UM, 0.7 * UM, 0.6 * UM), 0.05 * UM),
             "structures": [Structure("ball", Sphere((0.1 * UM, 0.0, 0.0), 0.2 * UM), Medium(3.0, permeability=1.5))],
@@ -73,6 +73,7 @@ def test_energy_that_is_missing_flowed_out(what, x64):
     assert labelled.outflow.attrs["units"] == "W" and labelled.electric.dims == ("time_energy",)
 
 
+@pytest.mark.slow
 def test_flux_through_a_closed_box_without_sources_vanishes(x64):
     """The same balance in the frequency domain: a lossless ball beside a dipole, ringing down."""
     f = [0.8 * F, F]
@@ -129,6 +130,7 @@ def test_energy_refuses_what_it_cannot_say(x64):
             Simulation(scene(**({"monitors": [whole]} | change)))
 
 
+@pytest.mark.slow
 def test_mirror_planes_through_smoothed_interfaces_stay_stable_in_3d(x64):
     """A ball cut by three mirror planes of both kinds, full tensor on the planes: nothing grows (NanoComp/meep#3222)."""
     grid = Grid(*(np.arange(11) * 0.05 * UM,) * 3)
