@@ -7,4 +7,6 @@ from sciax.earth.data import canonicalise as canonicalise
 from sciax.earth.models import Barotropic as Barotropic
 from sciax.earth.models import Climatology as Climatology
 from sciax.earth.models import DampedPersistence as DampedPersistence
+from sciax.earth.models import LinearInverse as LinearInverse
 from sciax.earth.models import Persistence as Persistence
+from sciax.earth.models import ShallowWaterFlow as ShallowWaterFlow

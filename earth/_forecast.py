@@ -16,6 +16,7 @@ from sciax.datasets.gridded import open_gridded
 from sciax.earth._grid import is_global
 from sciax.earth._regrid import Regrid
 from sciax.earth._rollout import Ensemble, fingerprint, load_restart, roll, save_restart, start
+from sciax.earth._stores import NetcdfStore, ZarrStore, store_at
 from sciax.earth.data import Channel, Layout, canonicalise, channels_of, stack, time_step, unstack
 from sciax.earth.models import (
     Climatology,
@@ -207,34 +208,26 @@ class Forecast:
         """Run the forecast.
 
         Args:
-            path: where to write: a Zarr store (".zarr": written chunk by chunk while the forecast runs, so that memory does
-                not grow with `steps`, and continued where it stopped if interrupted) or a NetCDF file (".nc": written at
-                the end). None keeps the result in memory.
+            path: where to write: a Zarr store (".zarr") or a NetCDF file (".nc"), written chunk by chunk while the forecast runs,
+                so that memory does not grow with `steps`, and continued where it stopped if interrupted. None keeps the result in
+                memory. Lagged ensembles are written at the end.
             chunk: steps in one compiled call.
             progress: called with the number of steps done.
 
         Returns:
-            CF dataset with dims (init_time, lead_time, member, level, lat, lon); opened lazily from the store for Zarr.
+            CF dataset with dims (init_time, lead_time, member, level, lat, lon); opened lazily where there is a path.
         """
+        store = None if path is None else store_at(path)
         model = self.built()
-        if self.ensemble.kind == "lagged" and self.members > 1 and "member" not in self.data().dims:
-            parts = [self._stream(model, k, None, chunk, resume, None) for k in range(self.members)]
-            self.result = xr.concat(parts, dim="member").assign_coords(member=np.arange(self.members))
-            self.result = self.result.transpose(
-                *[d for d in ("init_time", "lead_time", "member", "level", "lat", "lon") if d in self.result.dims]
-            )
-        elif path is not None and str(path).endswith(".zarr"):
-            self.result = self._stream(model, 0, Path(path), chunk, resume, progress)
+        if self.ensemble.kind != "lagged" or self.members == 1 or "member" in self.data().dims:
+            self.result = self._stream(model, 0, store, chunk, resume, progress)
             return self.result
-        else:
-            self.result = self._stream(model, 0, None, chunk, resume, progress)
+        parts = [self._stream(model, k, None, chunk, resume, None) for k in range(self.members)]
+        result = xr.concat(parts, dim="member").assign_coords(member=np.arange(self.members))
+        order = ("init_time", "lead_time", "member", "level", "lat", "lon")
+        self.result = result.transpose(*[d for d in order if d in result.dims])
         if path is not None:
-            if not str(path).endswith((".nc", ".zarr")):
-                raise InputError("output is .nc or .zarr", got=str(path))
-            if str(path).endswith(".nc"):
-                self.result.to_netcdf(path)
-            else:
-                self.result.to_zarr(path, mode="w")
+            self.result.to_netcdf(path) if str(path).endswith(".nc") else self.result.to_zarr(path, mode="w")
         return self.result
 
     def _whens(self, back: int) -> tuple[np.ndarray, np.ndarray]:
@@ -242,14 +235,15 @@ class Forecast:
         begin = calendar_of(self.data()["time"].values[[self._index(back)]])[0]
         return begin, calendar_of(valid)
 
-    def _stream(self, model: Model, back: int, store: Path | None, chunk: int, resume: bool, progress) -> xr.Dataset:
+    def _stream(
+        self, model: Model, back: int, store: ZarrStore | NetcdfStore | None, chunk: int, resume: bool, progress
+    ) -> xr.Dataset:
         fields = self.initial_fields(back)
         begin, whens = self._whens(back)
         dtype = fields.dtype
         state = start(model, jnp.asarray(fields), jnp.asarray(begin, dtype))
         whens = whens.astype(dtype)
         done = 0
-        restart = (store or Path()) / ".sciax_restart.npz"
         mark = fingerprint(
             model=model.name,
             start=self.initial_time(),
@@ -259,14 +253,11 @@ class Forecast:
             seed=self.seed,
         )
         if store is not None:
-            optional_import("zarr", "earth")
-            found = load_restart(restart, state, mark) if resume and restart.exists() else None
+            found = load_restart(store.restart, state, mark) if resume and store.restart.exists() else None
             if found is not None:
                 state, done = found
             else:
-                self._dataset(np.zeros((self.steps, *fields.shape), dtype), lazy=True).to_zarr(
-                    store, mode="w", compute=False
-                )
+                store.create(self._dataset(np.zeros((self.steps, *fields.shape), dtype), lazy=True))
         pieces = []
         for first, out, after in roll(model, state, whens[done:], min(chunk, max(len(whens) - done, 1))):
             last = done + first + len(out)
@@ -280,14 +271,12 @@ class Forecast:
                 pieces.append(out)
             else:
                 begin_at = done + first
-                piece = self._dataset(out, begin_at)
-                piece = piece.drop_vars([v for v in piece.coords if "lead_time" not in piece[v].dims])
-                piece.to_zarr(store, region={"lead_time": slice(begin_at, last)})
-                save_restart(restart, after, last, mark)
+                store.write(self._dataset(out, begin_at), begin_at, last)
+                save_restart(store.restart, after, last, mark)
             if progress is not None:
                 progress(last)
         if store is not None:
-            return xr.open_zarr(store, decode_timedelta=True)
+            return store.finish()
         return self._dataset(np.concatenate(pieces)[back:])
 
     def _dataset(self, values: np.ndarray, first: int = 0, lazy: bool = False) -> xr.Dataset:

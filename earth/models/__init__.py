@@ -17,6 +17,8 @@ from sciax.earth.models._emulator import load_emulator as load_emulator
 from sciax.earth.models._emulator import make_emulator as make_emulator
 from sciax.earth.models._emulator import save_emulator as save_emulator
 from sciax.earth.models._emulator import train_emulator as train_emulator
+from sciax.earth.models._linear_inverse import LinearInverse as LinearInverse
+from sciax.earth.models._linear_inverse import LinearInverseModel as LinearInverseModel
 from sciax.earth.models._persistence import DampedPersistence as DampedPersistence
 from sciax.earth.models._persistence import DampedPersistenceModel as DampedPersistenceModel
 from sciax.earth.models._persistence import Persistence as Persistence
@@ -27,3 +29,5 @@ from sciax.earth.models._series import SeriesModel as SeriesModel
 from sciax.earth.models._series import series_baselines as series_baselines
 from sciax.earth.models._series import squared_errors as squared_errors
 from sciax.earth.models._sfno import SFNO as SFNO
+from sciax.earth.models._shallow_water import ShallowWaterFlow as ShallowWaterFlow
+from sciax.earth.models._shallow_water import ShallowWaterModel as ShallowWaterModel

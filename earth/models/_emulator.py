@@ -69,7 +69,7 @@ class Training:
 def make_emulator(
     network: Callable, trajectories: Float[Array, "run time channel lat lon"], coords: Coords
 ) -> EmulatorModel:
-    """An untrained emulator with the statistics of the training trajectories."""
+    """An untrained emulator with the statistics of the training trajectories, in their dtype."""
     x = np.asarray(trajectories)
     if x.ndim != 5 or x.shape[2:] != coords.shape:
         raise InputError(
@@ -82,6 +82,8 @@ def make_emulator(
         raise InputError("a channel does not vary", got=[str(c) for c, s in zip(coords.channels, scale) if s == 0])
     dtype = x.dtype
     mean, scale, change = (jnp.asarray(v, dtype) for v in (mean, scale, change))
+    # A network made while 64-bit arrays are on would widen the state at every step.
+    network = jax.tree.map(lambda v: v.astype(dtype) if eqx.is_array(v) and v.dtype.kind == "f" else v, network)
     return EmulatorModel(network, mean, scale, change, coords)
 
 

@@ -114,3 +114,28 @@ def test_bad_trajectories_are_refused(sfno, waves):
         make_emulator(sfno, waves * np.array([1, 0], np.float32)[:, None, None], COORDS)
     with pytest.raises(InputError, match="shorter"):
         train_emulator(make_emulator(sfno, waves, COORDS), waves[:, :3], Training(((4, 20),)), jax.random.key(0))
+
+
+def test_the_data_choose_the_dtype(waves, x64):
+    network = AFNO(2, 2, (8, 16), patch=2, channels=8, depth=1, blocks=2, key=jax.random.key(0))
+    model = make_emulator(network, waves, COORDS)
+    state = jax.ShapeDtypeStruct((3, 2, 8, 16), np.float32)
+    assert eqx.filter_eval_shape(lambda m, x: m.normal_step(x), model, state).dtype == np.float32
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("network", ["sfno", "afno"])
+def test_job(network, tmp_path):
+    from sciax.core.jobs import run_job
+
+    settings = {
+        "network": network,
+        "runs": 2,
+        "days": 6,
+        "spin_up_days": 1,
+        "train_steps": 20,
+        "channels": 8,
+        "depth": 1,
+    }
+    run_job("earth.emulator", settings, out=tmp_path / "a")
+    assert list((tmp_path / "a").rglob("emulator.npz"))

@@ -264,3 +264,40 @@ def test_against_xskillscore(pair):
     g = f.isel(member=0, drop=True)
     np.testing.assert_allclose(verify.rmse(g, o), xs.rmse(g, o, dim=["lat", "lon"], weights=w), rtol=1e-10)
     np.testing.assert_allclose(verify.mae(g, o), xs.mae(g, o, dim=["lat", "lon"], weights=w), rtol=1e-10)
+
+
+def test_against_scores(pair):
+    """The package of the Bureau of Meteorology."""
+    continuous = pytest.importorskip("scores.continuous")
+    from scores.categorical import ThresholdEventOperator
+    from scores.probability import brier_score_for_ensemble, crps_for_ensemble
+    from scores.spatial import fss_2d_single_field
+
+    f, o = pair
+    for fair, method in ((False, "ecdf"), (True, "fair")):
+        want = crps_for_ensemble(f, o, ensemble_member_dim="member", method=method, preserve_dims="all")
+        np.testing.assert_allclose(verify.crps(f, o, fair=fair).transpose(*want.dims), want, rtol=1e-10, atol=1e-12)
+    w = xr.DataArray(area_weights(LAT), dims="lat", coords={"lat": LAT}).broadcast_like(o)
+    g = f.isel(member=0, drop=True)
+    options = {"preserve_dims": ["time"], "weights": w}
+    np.testing.assert_allclose(verify.rmse(g, o), continuous.rmse(g, o, **options), rtol=1e-10)
+    np.testing.assert_allclose(verify.mae(g, o), continuous.mae(g, o, **options), rtol=1e-10)
+    np.testing.assert_allclose(verify.bias(g, o), continuous.additive_bias(g, o, **options), rtol=1e-9, atol=1e-12)
+    for fair in (False, True):
+        want = brier_score_for_ensemble(
+            f, o, "member", 0.5, preserve_dims=["time"], weights=w, fair_correction=fair
+        ).isel(threshold=0)
+        np.testing.assert_allclose(verify.brier(f, o, 0.5, fair=fair), want, rtol=1e-10)
+    a, b = g.isel(time=0, drop=True), o.isel(time=0, drop=True)
+    table = ThresholdEventOperator(default_event_threshold=0.5).make_contingency_manager(a, b).transform()
+    mine = verify.contingency(a, b, 0.5, weights="none")
+    for ours, theirs in (
+        ("csi", "threat_score"),
+        ("ets", "equitable_threat_score"),
+        ("pod", "probability_of_detection"),
+    ):
+        np.testing.assert_allclose(getattr(verify, ours)(mine), getattr(table, theirs)(), rtol=1e-10)
+    np.testing.assert_allclose(verify.far(mine), table.false_alarm_ratio(), rtol=1e-10)
+    # its windows stay inside the domain, ours are cut at the edges: equal for one cell
+    want = fss_2d_single_field(a.values, b.values, event_threshold=0.5, window_size=(1, 1))
+    np.testing.assert_allclose(verify.fss(a, b, 0.5, 1), want, rtol=1e-10)
