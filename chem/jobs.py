@@ -286,14 +286,24 @@ def property_(config: PropertyJobConfig, run: Run) -> Outcome:
         parse_smiles,
         random_split,
     )
+    from sciax.core.errors import FileFormatError
 
     smiles, target, name = _property_rows(config, run)
-    chosen = np.sort(np.random.default_rng(run.seed).permutation(len(smiles))[: config.rows])
-    smiles, target = [smiles[k] for k in chosen], target[chosen]
-    found = parse_smiles(smiles, on_error="skip" if config.skip_bad_rows else "raise")
-    for row, text, why in found.failures:
-        run.note(f"row {chosen[row]} left out: {text!r}: {why}")
-    mols, y = found.mols, target[found.rows]
+    # every row is read before some are drawn: the numbers in a message are those of the file
+    found = parse_smiles(smiles, on_error="skip")
+    bad = {row: f"{text!r}: {why}" for row, text, why in found.failures}
+    bad |= {int(row): f"{name} is not a finite number" for row in np.flatnonzero(~np.isfinite(target))}
+    if bad and not config.skip_bad_rows:
+        shown = "; ".join(f"row {row}: {bad[row]}" for row in sorted(bad)[:5])
+        raise FileFormatError(
+            f"{len(bad)} of {len(smiles)} rows cannot be used (rows count from 0, without the header): {shown}",
+            remedy="correct them, or --set skip_bad_rows=true (they are listed in the report)",
+        )
+    for row in sorted(bad):
+        run.note(f"row {row} left out: {bad[row]}")
+    good = np.flatnonzero([int(row) not in bad for row in found.rows])
+    chosen = np.sort(np.random.default_rng(run.seed).permutation(good)[: config.rows])
+    mols, y = [found.mols[k] for k in chosen.tolist()], target[found.rows[chosen]]
     parts = (random_split if config.split == "random" else murcko_split)(
         mols,
         seed=run.seed if config.split == "random" else None,  # pyright: ignore
@@ -334,7 +344,7 @@ def property_(config: PropertyJobConfig, run: Run) -> Outcome:
     run.note(f"90 % intervals cover {covered:.0%} of the held-out molecules")
     data = xr.Dataset(
         {"measured": ("molecule", truth), "predicted": ("molecule", mean), "uncertainty": ("molecule", sigma)},
-        coords={"smiles": ("molecule", np.array([smiles[found.rows[k]] for k in test], object))},
+        coords={"smiles": ("molecule", np.array([smiles[found.rows[chosen[k]]] for k in test], object))},
     )
     run.dataset(data, "predictions", f"{name}: held-out molecules")
     _property_figure(run, truth, mean, sigma, name, rows)
@@ -342,6 +352,13 @@ def property_(config: PropertyJobConfig, run: Run) -> Outcome:
     return Outcome(
         f"held-out RMSE of {name}", error, trivial, error / trivial, source="predicting the mean", tolerance=1.0
     )
+
+
+def _number(text: str | None) -> float:
+    try:
+        return float(text or "nan")
+    except ValueError:
+        return float("nan")
 
 
 def _property_rows(config: PropertyJobConfig, run: Run):
@@ -370,12 +387,11 @@ def _property_rows(config: PropertyJobConfig, run: Run):
             raise FileFormatError(
                 f"{config.data} has no column {column!r}", remedy=did_you_mean(column, rows[0] if rows else [])
             )
-    try:
-        values = np.array([float(r[config.target_column]) for r in rows])
-    except ValueError as error:
+    values = np.array([_number(r[config.target_column]) for r in rows])
+    if not np.isfinite(values).any():
         raise FileFormatError(
-            f"{config.data}: column {config.target_column!r} is not numeric", got=str(error)
-        ) from None
+            f"{config.data}: column {config.target_column!r} holds no number", got=rows[0][config.target_column]
+        )
     return [r[config.smiles_column] for r in rows], values, config.target_column
 
 
