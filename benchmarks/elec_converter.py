@@ -78,7 +78,7 @@ def main() -> None:
         price=10.0,
     )
     final = (np.asarray(density(jnp.asarray(best, jnp.float32), 64.0)) > 0.5).astype(float)
-    frame = np.asarray(design.with_border(final, 20, low_x=guide, high_x=guide))
+    frame = np.asarray(design.with_border(jnp.asarray(final), 20, low_x=guide, high_x=guide))
     solid, void = design.feature_size(frame, PIXEL)
     print(f"{len(history)} evaluations, {time.process_time() - cpu:.0f} CPU s, {time.perf_counter() - begin:.0f} s")
     print(f"smallest solid {solid * 1e9:.0f} nm, smallest void {void * 1e9:.0f} nm")

@@ -74,7 +74,8 @@ def test_length_constraints_see_thin_bars_and_slots():
     bound = design.length_bound((40, 40), 6.0)
     narrow, wide = (design.length_violations(*bar_density(w), 6.0) for w in (5, 12))
     assert narrow[0] > 2 * bound > 40 * wide[0]
-    slot = design.length_violations(*(1 - v for v in bar_density(5)), 6.0)
+    filtered, projected = bar_density(5)
+    slot = design.length_violations(1 - filtered, 1 - projected, 6.0)
     np.testing.assert_allclose(slot[::-1], narrow, rtol=1e-4)  # void is solid with the phases exchanged
     assert design.erosion_threshold(6.0, 6.0) == 0.75 and design.erosion_threshold(12.0, 6.0) == 1.0
     with pytest.raises(InputError, match="filter that reaches"):

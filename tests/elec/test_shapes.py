@@ -7,6 +7,7 @@ import pytest
 
 from sciax.core.errors import FileFormatError, InputError, MissingFileError, ShapeError
 from sciax.elec import (
+    Boundaries,
     Box,
     Cylinder,
     Dipole,
@@ -107,7 +108,13 @@ def filled(shape, dims=2, d=0.05):
     """Area or volume by the lattice's own averaging of the permittivity (1 -> 2) at the nodes."""
     grid = Grid.uniform((4.0,) * dims, d)
     pulse = GaussianPulse(3e8 / 4, 3e8 / 12)
-    scene = Scene(grid, [Structure("s", shape, Medium(2.0))], [Dipole("d", (1.4, 1.4), "ez", pulse)], duration=1e-9)
+    scene = Scene(
+        grid,
+        [Structure("s", shape, Medium(2.0))],
+        [Dipole("d", (1.4, 1.4), "ez", pulse)],
+        boundaries=Boundaries.all("pec"),
+        duration=1e-9,
+    )
     mean = np.asarray(survey(scene, lattice(scene), "e", [3]).mean, np.float64) - 1.0
     return float(mean.sum()) * d**dims
 
