@@ -188,7 +188,7 @@ def _update(
         def change(s, t, shape=shape):
             return resharding(shape, s, t, grid)
 
-        ends = [(states[path], own, "new parameter", None)]
+        ends: list[tuple[Choice, Choice, str, Value | None]] = [(states[path], own, "new parameter", None)]
         if isinstance(gradient, Value):
             ends.append((graph.cluster[gradient], states[path], "gradient", gradient))
         for left, right, label, shared in ends:

@@ -133,7 +133,7 @@ class _Problem:
         """
         heads = list(self.cost)
         number = {head: i for i, head in enumerate(heads)}
-        weight = Counter(self.alone)
+        weight: dict[Any, float] = defaultdict(float, self.alone)
         for keys, times in self.together.items():
             for key in keys:
                 weight[key] += times / len(keys)
@@ -341,7 +341,7 @@ class _Program:
         return scipy.optimize.milp(
             np.concatenate(self._cost),
             integrality=np.concatenate(self._integer),
-            bounds=scipy.optimize.Bounds(0, np.concatenate(self._upper)),
-            constraints=scipy.optimize.LinearConstraint(matrix, np.concatenate(self._low), np.concatenate(self._high)),
+            bounds=scipy.optimize.Bounds(0, np.concatenate(self._upper)),  # type: ignore[arg-type]
+            constraints=(matrix, np.concatenate(self._low), np.concatenate(self._high)),
             options={"mip_rel_gap": gap, "time_limit": limit},
         )
