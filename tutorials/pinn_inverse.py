@@ -6,6 +6,7 @@
 #       extension: .py
 #       format_name: percent
 #       format_version: '1.3'
+#       jupytext_version: 1.19.6
 #   kernelspec:
 #     display_name: Python 3
 #     language: python
@@ -24,6 +25,7 @@
 # temperature and coefficients together.
 
 # %%
+# %matplotlib inline
 import jax
 import jax.numpy as jnp
 import numpy as np
