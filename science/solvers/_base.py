@@ -11,6 +11,7 @@ METHODS: dict[str, str] = {
     "fem": "sciax.science.solvers.fem._method:Fem",
     "fdm": "sciax.science.solvers.collocation._method:Fdm",
     "fvm": "sciax.science.solvers.fvm._method:Fvm",
+    "etdrk": "sciax.science.solvers.etdrk._method:Etdrk",
     "spectral": "sciax.science.solvers.collocation._method:Spectral",
     "pinn": "sciax.science.pinn._method:Pinn",
 }

@@ -22,8 +22,9 @@ def _split(state: Any, gamma: Any, direction: int):
     return density, velocity[direction], velocity, pressure, energy
 
 
-def _physical(density, normal, velocity, pressure, energy, direction: int):
+def _physical(state, direction: int):
     """The flux of one state: [rho u, rho u v + p n, (E + p) u]."""
+    density, normal, velocity, pressure, energy = state
     momentum = density * velocity * normal
     momentum = momentum.at[direction].add(pressure)
     return jnp.concatenate([(density * normal)[None], momentum, ((energy + pressure) * normal)[None]])
@@ -54,10 +55,10 @@ def _hllc(left, right, gamma, direction):
         energy = e / rho + (contact - u) * (contact + p / inflow)
         conserved = jnp.concatenate([rho[None], rho * v, e[None]])
         behind = scale * jnp.concatenate([jnp.ones_like(u)[None], velocity, energy[None]])
-        return _physical(*state, direction) + edge * (behind - conserved)
+        return _physical(state, direction) + edge * (behind - conserved)
 
     inner = jnp.where(contact >= 0, star(left, slow, in_l), star(right, fast, in_r))
-    outer = jnp.where(slow >= 0, _physical(*left, direction), _physical(*right, direction))
+    outer = jnp.where(slow >= 0, _physical(left, direction), _physical(right, direction))
     return jnp.where((slow >= 0) | (fast <= 0), outer, inner)
 
 
@@ -85,7 +86,7 @@ def _roe(left, right, gamma, direction):
     across = jump_v - jump_u * unit
     shear = rho * jnp.concatenate([none, across, jnp.sum(velocity * across, axis=0)[None]])
     spread = acoustic(-1.0) + acoustic(1.0) + jnp.abs(u) * (entropy + shear)
-    return 0.5 * (_physical(*left, direction) + _physical(*right, direction) - spread)
+    return 0.5 * (_physical(left, direction) + _physical(right, direction) - spread)
 
 
 def _rusanov(left, right, gamma, direction):
@@ -94,7 +95,7 @@ def _rusanov(left, right, gamma, direction):
     def conserved(s):
         return jnp.concatenate([s[0][None], s[0] * s[2], s[4][None]])
 
-    mean = 0.5 * (_physical(*left, direction) + _physical(*right, direction))
+    mean = 0.5 * (_physical(left, direction) + _physical(right, direction))
     return mean - 0.5 * speed * (conserved(right) - conserved(left))
 
 

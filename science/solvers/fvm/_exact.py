@@ -3,7 +3,7 @@
 from typing import Any
 
 import numpy as np
-from scipy.optimize import brentq
+from scipy.optimize import root_scalar
 
 from sciax.core.errors import InputError
 
@@ -47,7 +47,7 @@ def exact_riemann(left: Any, right: Any, speed: Any, gamma: float = 1.4) -> np.n
     top = max(states[0][2], states[1][2])
     while mismatch(top) < 0:
         top *= 4
-    p = float(brentq(mismatch, 1e-300, top, xtol=1e-300, rtol=1e-14, maxiter=500))
+    p = root_scalar(mismatch, bracket=(1e-300, top), xtol=1e-300, rtol=1e-14, maxiter=500).root
     u = 0.5 * (states[0][1] + states[1][1] + over(p, states[1], sound[1]) - over(p, states[0], sound[0]))
 
     rays = np.asarray(speed, dtype=np.float64)

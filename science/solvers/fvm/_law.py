@@ -19,6 +19,7 @@ class Law:
         schemes: numerical fluxes, the default first.
         variables: what may be reconstructed at faces, the default of limited slopes first, that of WENO last.
         quantities: names of what must stay positive. ideal: without `diffusive` fluxes.
+        points: Gauss points an axis of a cell for averages of what is given; 3 is exact to degree 5, enough for WENO5.
         extra: rows carried beside the state (the bed of shallow water), name -> expression of x.
     """
 
@@ -26,6 +27,7 @@ class Law:
     variables: ClassVar[tuple[str, ...]] = ("conserved",)
     quantities: ClassVar[tuple[str, ...]] = ("state",)
     ideal: ClassVar[bool] = True
+    points: ClassVar[int] = 3
 
     def __init__(self, dim: int, fields: tuple[Field, ...], constants: dict[str, Expr], extra: dict[str, Expr]):
         if dim not in (1, 2, 3):

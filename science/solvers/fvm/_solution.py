@@ -25,12 +25,12 @@ class CellSolution(Solution):
     def __init__(self, problem, method, states, times, extra, constants, info, values, row: int = -1):
         self.problem, self.fvm, self.states, self.times, self.info, self.row = problem, method, states, times, info, row
         self.extra, self.constants, self.parameter_values = extra, constants, values
-        self.domain = problem.domain
+        self.domain, self.law = problem.domain, problem.law
         self.centres = method.space.centres
 
     def __repr__(self) -> str:
         shape = "x".join(map(str, self.fvm.space.shape))
-        return f"CellSolution({type(self.problem.law).__name__}, {shape} cells, {self.fvm.scheme}, {self.fvm.flux})"
+        return f"CellSolution({type(self.law).__name__}, {shape} cells, {self.fvm.scheme}, {self.fvm.flux})"
 
     def snapshot(self, row: int) -> "CellSolution":
         """The solution at `times[row]`."""
@@ -49,7 +49,7 @@ class CellSolution(Solution):
         return jnp.sum(state.reshape(state.shape[0], -1), axis=1) * volume
 
     def _rows(self, state):
-        return self.problem.law.primitive(state, self.constants)
+        return self.law.primitive(state, self.constants)
 
     def _span(self, field) -> slice:
         start = 0
@@ -132,7 +132,7 @@ class CellSolution(Solution):
                 values,
                 {"long_name": long.get(field.name, field.name), "cell_methods": "area: mean"},
             )
-        for name, values in zip(self.problem.law.extra, np.asarray(jax.device_get(self.extra))):
+        for name, values in zip(self.law.extra, np.asarray(jax.device_get(self.extra))):
             data[name] = (names, values, {"long_name": name})
         attributes = {"Conventions": "CF-1.8", "method": "fvm", "scheme": self.fvm.scheme, "flux": self.fvm.flux}
         return xr.Dataset(data, coords, attributes)
@@ -150,7 +150,7 @@ class CellSolution(Solution):
                 axes.plot(self.centres[0], values, ".-", ms=3, lw=0.8, label=f"t = {float(self.times[row]):.3g}")
             if len(self.states) <= 12:
                 axes.legend(fontsize=8)
-            if chosen.name == "h" and "bed" in self.problem.law.extra:
+            if chosen.name == "h" and "bed" in self.law.extra:
                 axes.fill_between(self.centres[0], np.asarray(self.extra[0]), color="0.8", label="bed")
             axes.set(xlabel="x", ylabel=chosen.name)
             axes.grid(alpha=0.3)

@@ -13,9 +13,6 @@ from sciax.science.mesh import SIDES
 from sciax.science.pde import Env, Periodic, evaluate
 from sciax.science.solvers.fvm._problem import Conservation, NoSlip, Reflecting, Transmissive
 
-POINTS = 3
-"""Gauss points an axis of a cell for averages of initial states: exact to degree 5, enough for WENO5."""
-
 
 class Space:
     """A uniform grid of cells with the law's fluxes on its faces.
@@ -51,11 +48,12 @@ class Space:
 
     def _averages(self, exprs, values, t, after):
         """Averages over cells of `after(rows)`, rows being the expressions at Gauss points."""
-        node, weight = np.polynomial.legendre.leggauss(POINTS)
+        count = self.law.points
+        node, weight = np.polynomial.legendre.leggauss(count)
         points = [(c[:, None] + h / 2 * node).ravel() for c, h in zip(self.centres, self.spacing)]
         rows = after(jnp.concatenate([self._over(points, e, n, values, t) for e, n in exprs]))
         for axis in range(self.dim):
-            cut = (*rows.shape[: 1 + axis], self.shape[axis], POINTS, *rows.shape[2 + axis :])
+            cut = (*rows.shape[: 1 + axis], self.shape[axis], count, *rows.shape[2 + axis :])
             rows = jnp.tensordot(rows.reshape(cut), jnp.asarray(weight / 2, self.dtype), axes=(2 + axis, 0))
         return rows
 
