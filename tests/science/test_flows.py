@@ -49,9 +49,10 @@ def test_lid_cavity_at_reynolds_1000():
 def test_taylor_green_vortices():
     problem, exact = taylor_green(0.05)
     options = {"order": 2, "stepper": "imex", "time": (0.0, 0.5), "steps": 50, "saves": 1, "kind": "quad"}
-    errors = [float(solve(problem, cells=n, **options).error(lambda x: exact(x, 0.5))) for n in (6, 12)]
-    assert np.log2(errors[0] / errors[1]) == pytest.approx(3.0, abs=0.3)
-    assert errors[1] < 2e-2
+    errors = [float(solve(problem, cells=n, **options).error(lambda x: exact(x, 0.5))) for n in (12, 24)]
+    # Third order at the least; the even grid and the waves' symmetry give 4.1.
+    assert np.log2(errors[0] / errors[1]) > 2.95
+    assert errors[1] < 3.2e-3
 
 
 @pytest.mark.slow
