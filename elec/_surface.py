@@ -19,7 +19,7 @@ class Surface(Shape):
 
     Distance is the exact one to the nearest triangle; inside is where the solid angles of the triangles add up to more than
     half a turn (winding number > 1/2), which stands small cracks and does not depend on the triangles' order. Triangles are
-    scanned one by one: memory does not grow with them, time does (about 0.1 us a triangle and point).
+    scanned one by one: memory does not grow with them, time does.
 
     Attributes:
         triangles: (n, 3, 3) corners (m), outward orientation.
