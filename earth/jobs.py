@@ -68,7 +68,7 @@ def waves(config: WavesConfig, run: Run) -> Outcome:
 
 
 class EmulatorConfig(JobConfig):
-    """Settings of earth.emulator; the defaults train for less than a minute on two free cores."""
+    """Settings of earth.emulator."""
 
     network: Literal["sfno", "afno"] = Field("sfno", description="spherical or adaptive Fourier neural operator")
     runs: int = Field(4, ge=2, description="generated runs; the last is kept for judging")
