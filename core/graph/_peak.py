@@ -64,7 +64,7 @@ def _flatten(jaxpr: Any, results: Iterable[Any], ends: Iterable[Any] = ()) -> _P
     alias: dict[Any, Any] = {}
 
     def resolve(v: Any) -> Any:
-        while v in alias:
+        while not isinstance(v, Literal) and v in alias:
             v = alias[v]
         return v
 

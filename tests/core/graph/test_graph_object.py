@@ -118,6 +118,11 @@ def test_peak_within_10_percent_of_xla(f, shapes):
     assert g.peak == pytest.approx(g.compile().peak, rel=0.10)
 
 
+def test_peak_with_a_literal_argument_of_an_inlined_call():
+    scale = jax.jit(lambda x, a: x * a)
+    assert trace(lambda x: scale(x, 2.0) + 1.0)(jnp.ones(1000)).peak == 8000
+
+
 def test_flops_of_a_loop_count_every_step():
     g = trace(heat)(jnp.ones(10_000))
     assert g.cost.flops == pytest.approx(20 * g.compile().xla_flops, rel=0.02)  # XLA counts the body once
