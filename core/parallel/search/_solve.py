@@ -20,7 +20,7 @@ MANY = 20_000
 FEW = 5_000
 """Size above which message passing narrows the options first."""
 
-KEPT = 6_000
+KEPT = 25_000
 """Size that is left to the exact solver."""
 
 ROUNDS = 3
@@ -71,8 +71,12 @@ def solve(
     problem = _Problem(graph, owner, rows)
     bound, keep = -np.inf, {head: np.ones(len(head.options), bool) for head in problem.cost}
     if pairs(graph) > FEW:
-        bound, keep = problem.narrowed(gap)
+        bound, keep = problem.narrowed()
     result, where, program = problem.exact(keep, gap, max(limit - (time.perf_counter() - start), 1.0))
+    if result.status == 2 and np.isfinite(bound):
+        # What was left out may be what fits in memory.
+        problem.left_out, keep = np.inf, {head: np.ones(len(head.options), bool) for head in problem.cost}
+        result, where, program = problem.exact(keep, gap, max(limit - (time.perf_counter() - start), 1.0))
     took = time.perf_counter() - start
     if result.status == 2:
         return None
@@ -125,7 +129,7 @@ class _Problem:
                 self.together[frozenset(keys)] += times
         self.left_out = np.inf
 
-    def narrowed(self, gap: float) -> tuple[float, dict[Choice, np.ndarray]]:
+    def narrowed(self) -> tuple[float, dict[Choice, np.ndarray]]:
         """A lower bound, and the options that may be in a plan as cheap as one already found.
 
         Costs that several consumers share are split among them, and a bound on memory becomes a price: both only lower the
@@ -141,7 +145,8 @@ class _Problem:
             (number[key[0]], number[key[1]], 1e6 * weight[key] * edge.cost[np.ix_(edge.left_group, edge.right_group)])
             for key, edge in self.edges.items()
         ]
-        price, best = 0.0, (np.inf, -np.inf, [np.zeros(len(h.options)) for h in heads])
+        price, floor = 0.0, -np.inf
+        best = (np.inf, -np.inf, [np.zeros(len(h.options)) for h in heads], [0] * len(heads))
         scale = sum(float(cost.min()) for cost in self.cost.values()) + 1.0
         for _ in range(12 if self.rows else 1):
             # The price of the memory of the fullest moment, that is where the bound is violated.
@@ -155,25 +160,39 @@ class _Problem:
             fits = all(sum(float(s[chosen[number[h]]]) for h, s in t.items()) <= 1 for t, _ in self.rows)
             found = self._true(heads, number, chosen) if fits else np.inf
             if found < best[0] or (not np.isfinite(best[0]) and reached > best[1]):
-                best = (found, max(reached, best[1]), dual.excess())
+                best = (found, max(reached, best[1]), dual.excess(), chosen)
                 floor = reached
             if fits:
                 break
             price = 4 * price if price else 0.05 * scale
-        upper, bound, excess = best
+        upper, bound, excess, chosen = best
         room = (upper - floor) * (1 + 1e-9) + 1e-9 if np.isfinite(upper) else np.inf
-        keep = {head: over <= room for head, over in zip(heads, excess, strict=True)}
+        for over, option in zip(excess, chosen, strict=True):
+            over[option] = -1.0  # stays, so that the best choice so far remains possible
+        together = np.concatenate(excess)
+        order = np.argsort(together, kind="stable")
+        ordered = together[order]
+        ranked = np.split(np.argsort(order), np.cumsum([len(over) for over in excess])[:-1])
 
-        def size(kept: Mapping[Choice, np.ndarray]) -> int:
-            return sum(int(kept[k[0]].sum()) * int(kept[k[1]].sum()) for k in self.edges)
+        def kept(count: int) -> dict[Choice, np.ndarray]:
+            return {head: rank < count for head, rank in zip(heads, ranked, strict=True)}
 
-        while size(keep) > KEPT:
-            # Halve the room; what goes now costs at least `floor` more than the room.
-            finite = np.concatenate([over[keep[head]] for head, over in zip(heads, excess, strict=True)])
-            room = 0.5 * min(room, float(finite.max()))
-            self.left_out = floor + room
-            keep = {head: over <= room for head, over in zip(heads, excess, strict=True)}
-        return bound, keep
+        least, most = len(heads), int(np.searchsorted(ordered, room, side="right"))
+        if self._size(kept(most)) > KEPT:
+            # The dearest go too, equally dear ones by their order.
+            while most - least > 1:
+                middle = (most + least) // 2
+                most, least = (middle, least) if self._size(kept(middle)) > KEPT else (most, middle)
+            most = least
+            self.left_out = floor + max(float(ordered[most]), 0.0)
+        return bound, kept(most)
+
+    def _size(self, keep: Mapping[Choice, np.ndarray]) -> int:
+        """Pairs of options of the exact program."""
+        total = 0
+        for (left, right, _), edge in self.edges.items():
+            total += len(np.unique(edge.left_group[keep[left]])) * len(np.unique(edge.right_group[keep[right]]))
+        return total
 
     def _true(self, heads: Sequence[Choice], number: Mapping[Choice, int], chosen: Sequence[int]) -> float:
         """The cost of a choice, shared costs counted once."""
