@@ -138,7 +138,7 @@ class HostBatches:
 
 def as_source(batches: Any) -> "BatchSource | HostBatches":
     """What `fit` accepts as batches: a source; a function `(key, step) -> batch`; or a pytree of arrays, used whole."""
-    if isinstance(batches, HostBatches) or hasattr(batches, "take"):
+    if isinstance(batches, HostBatches) or hasattr(batches, "begin"):  # an array, too, has `take`
         return batches
     if callable(batches):
         return Sampled(batches)

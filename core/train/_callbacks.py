@@ -149,4 +149,7 @@ class MLflow(Callback):
         self.mlflow.log_metrics({f"eval_{name}": value for name, value in values.items()}, step=progress.step)
 
     def on_end(self, progress):
-        self.mlflow.end_run()
+        if progress.error is None:
+            self.mlflow.end_run()
+        else:
+            self.mlflow.end_run("FAILED" if isinstance(progress.error, Exception) else "KILLED")

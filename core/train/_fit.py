@@ -47,6 +47,8 @@ class Progress:
     steps_per_second: float = 0.0
     alerts: list[str] = field(default_factory=list)
     reason: str = ""
+    error: BaseException | None = None
+    """What broke the training off, when callbacks are told that it has ended."""
 
     def stop(self, reason: str) -> None:
         self.reason = self.reason or reason
@@ -268,6 +270,7 @@ def fit(
                 if not hosted:
                     length = int(np.clip(done * CHUNK_SECONDS / max(seconds, 1e-6), 1, 4 * length))
         except BaseException as error:
+            progress.error = error
             # An interrupt (Ctrl-C, a job's SIGTERM) saves. Between two chunks the state is whole; inside one its buffers are
             # given away and the last checkpoint counts.
             whole = not any(leaf.is_deleted() for leaf in jax.tree.leaves(progress.state))

@@ -23,6 +23,7 @@ from sciax.core.train import (
     EarlyStop,
     Evaluation,
     HostBatches,
+    MLflow,
     TrainingAlert,
     fit,
 )
@@ -121,6 +122,14 @@ def test_every_sample_once_an_epoch_in_a_new_order():
     # Any step alone gives the batch it gives in the sequence.
     alone, _ = source.take(source.begin(jnp.asarray(4)), jnp.asarray(4), KEY)
     assert alone.tolist() == seen[4].tolist()
+
+
+@pytest.mark.parametrize("kind", [jnp.asarray, np.asarray])
+def test_a_batch_may_be_one_array(kind):
+    fitted = fit(network(), lambda model, x, key: loss(model, (x, Y), key), kind(X), optax.adam(1e-2), 3)
+    np.testing.assert_array_equal(
+        fitted.history["loss"], fit(network(), loss, (X, Y), optax.adam(1e-2), 3).history["loss"]
+    )
 
 
 def test_batches_from_the_host_equal_batches_on_the_device():
@@ -300,3 +309,26 @@ def test_metrics_of_steps_taken_again_stand_once(tmp_path):
         file.writelines(json.dumps({"step": step, "loss": 0.0}) + "\n" for step in range(15, 20))
     train(20)
     assert steps() == list(range(1, 21))
+
+
+@pytest.mark.slow
+def test_metrics_reach_mlflow(tmp_path):
+    mlflow = pytest.importorskip("mlflow", reason="needs the extra `track`")
+    uri = f"sqlite:///{tmp_path}/mlflow.db"
+    fitted = fit(network(), loss, (X, Y), optax.adam(1e-2), 30, callbacks=[MLflow("waves", uri)])
+    (run,) = mlflow.search_runs(experiment_names=["waves"], output_format="list")
+    logged = mlflow.MlflowClient().get_metric_history(run.info.run_id, "loss")
+    assert run.info.status == "FINISHED"
+    assert [point.step for point in logged] == [10, 20, 30]
+    np.testing.assert_allclose([point.value for point in logged], fitted.history["loss"][9::10], rtol=1e-6)
+    with pytest.raises(ConvergenceError):
+        fit(
+            network(),
+            lambda m, b, k: jnp.nan * loss(m, b, k),
+            (X, Y),
+            optax.adam(1e-2),
+            5,
+            callbacks=[MLflow("nan", uri)],
+        )
+    (run,) = mlflow.search_runs(experiment_names=["nan"], output_format="list")
+    assert run.info.status == "FAILED"
