@@ -2,7 +2,8 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import equinox as eqx
@@ -14,6 +15,7 @@ from jaxtyping import Array
 
 from sciax.chem.potentials import Potential, energies_and_forces, make_graph, make_potential, predict
 from sciax.core.errors import ConvergenceError, InputError
+from sciax.core.train import Checkpoints, CheckpointStore, soap
 from sciax.datasets.atoms import Structure
 from sciax.datasets.elements import SYMBOLS
 from sciax.science.graph import Graph, PaddedGraph, batch_graphs, bucket_shapes, readout
@@ -56,7 +58,8 @@ class FitConfig:
     Attributes:
         epochs: passes over the training set.
         batch: structures in a batch.
-        learning_rate: of Adam at the start; decays as a cosine to `final` of it, after a short rise.
+        optimizer: "amsgrad", or "soap" (Adam in the eigenbasis of Shampoo's preconditioner: dearer steps, fewer of them).
+        learning_rate: at the start; decays as a cosine to `final` of it, after a short rise.
         energy_weight, force_weight, stress_weight: of (ΔE/N)², |ΔF|² and |Δσ|² (all in units of the force scale; stress in eV/Å³
             times `stress_length`³/scale).
         huber: None for squares, else the residual (in units of the scale) where the loss turns linear.
@@ -68,6 +71,7 @@ class FitConfig:
 
     epochs: int = 50
     batch: int = 5
+    optimizer: str = "amsgrad"
     learning_rate: float = 5e-3
     final: float = 0.01
     energy_weight: float = 1.0
@@ -84,6 +88,8 @@ class FitConfig:
             raise InputError("epochs, batch >= 1, learning_rate > 0, 0 <= ema < 1 are needed", got=self)
         if min(self.energy_weight, self.force_weight, self.stress_weight) < 0:
             raise InputError("a weight of the loss is negative", got=self)
+        if self.optimizer not in ("amsgrad", "soap"):
+            raise InputError("unknown optimizer", got=self.optimizer, expected="amsgrad or soap")
 
 
 @dataclass(frozen=True)
@@ -223,15 +229,20 @@ def fit(
     *,
     report: Callable[[dict[str, float]], Any] | None = None,
     every: int = 10,
+    checkpoint: Checkpoints | None = None,
 ) -> FitResult:
-    """Fit by Adam with a cosine schedule and an averaged copy of the weights.
+    """Fit by stochastic gradients with a cosine schedule and an averaged copy of the weights.
 
     Args:
         valid: its errors are computed every `every` epochs and at the end; never used for training.
         report: called with each epoch's entry of the history.
+        checkpoint: where the training is saved and from where it goes on; its `every` counts epochs here. A resumed training
+            gives the weights of an uninterrupted one, bit for bit: the order of an epoch's batches depends on its number
+            alone. `epochs` and `max_seconds` (of all parts together) may differ from those it was begun with.
 
     Raises:
-        InputError: structures without labels, a stress weight on structures without stress.
+        InputError: structures without labels, a stress weight on structures without stress, a checkpoint of another training.
+        FileFormatError: a checkpoint of another network.
         ConvergenceError: a loss that is not finite, naming the epoch.
     """
     _need_labels(train, forces=True)
@@ -251,12 +262,13 @@ def fit(
         max(steps, 2),
         config.learning_rate * config.final,
     )
-    optimiser = optax.chain(optax.clip_by_global_norm(config.clip), optax.amsgrad(schedule))
+    # sides of 256 hold every matrix of a usual network but the stacks of one matrix a species, whose bases would cost the most
+    method = soap(schedule, max_side=256) if config.optimizer == "soap" else optax.amsgrad(schedule)
+    optimiser = optax.chain(optax.clip_by_global_norm(config.clip), method)
     # scale stays what the data said; everything else learns
     learns = eqx.tree_at(lambda p: p.scale, jax.tree.map(eqx.is_inexact_array, potential), False)
     weights, fixed = eqx.partition(potential, learns)
     state, average = optimiser.init(weights), weights
-    rng = np.random.default_rng(config.seed)
 
     @eqx.filter_jit(donate="all-except-first")
     def step(graph, weights, state, average, decay):
@@ -266,39 +278,67 @@ def fit(
         average = jax.tree.map(lambda a, w: decay * a + (1 - decay) * w, average, weights)
         return weights, state, average, value
 
-    weights, average = (
-        jax.tree.map(jnp.array, t) for t in (weights, average)
-    )  # copies: the steps donate their buffers
-    history, began, count = [], time.perf_counter(), 0
-    for epoch in range(1, config.epochs + 1):
-        batches = []
-        for m, shape in zip(members, shapes):
-            order = rng.permutation(m)
-            batches += [(order[k : k + shape.graphs], shape) for k in range(0, len(order), shape.graphs)]
-        losses = []
-        for k in rng.permutation(len(batches)):
-            part, shape = batches[k]
-            graph = batch_graphs([graphs[i] for i in part], shape)
-            count += 1
-            decay = jnp.asarray(min(config.ema, count / (count + 10)), potential.dtype)
-            weights, state, average, value = step(graph, weights, state, average, decay)
-            losses.append(value)
-        entry = {"epoch": float(epoch), "loss": float(np.mean([float(v) for v in losses]))}
-        if not np.isfinite(entry["loss"]):
-            raise ConvergenceError(
-                f"the loss is not finite in epoch {epoch}",
-                history=[h["loss"] for h in history],
-                remedy="a smaller learning_rate",
-            )
-        spent = time.perf_counter() - began
-        over = config.max_seconds is not None and spent > config.max_seconds
-        if len(valid) and (epoch % every == 0 or epoch == config.epochs or over):
-            e = errors(eqx.combine(average, fixed), valid)
-            entry |= {"energy_mae": e.energy_mae, "force_mae": e.force_mae, "force_rmse": e.force_rmse}
-        entry["seconds"] = spent
-        history.append(entry)
-        if report is not None:
-            report(entry)
-        if over:
-            break
+    # copies: the steps donate their buffers, and no two of these may be one
+    weights, state, average = jax.tree.map(jnp.array, (weights, state, average))
+    with ExitStack() as closing:
+        store = None
+        if checkpoint is not None:
+            store = closing.enter_context(CheckpointStore(checkpoint.directory, keep=checkpoint.keep))
+        history: list[dict[str, float]] = []
+        if store is not None and store.latest is not None:
+            (weights, state, average), notes = store.load((weights, state, average))
+            _same_training(notes, config, len(train))
+            history = notes["history"]
+        began = time.perf_counter() - (history[-1]["seconds"] if history else 0.0)
+        count = len(history) * (steps // config.epochs)
+        for epoch in range(len(history) + 1, config.epochs + 1):
+            # of seed and epoch alone, so that a resumed training takes the same batches
+            rng, batches = np.random.default_rng((config.seed, epoch)), []
+            for m, shape in zip(members, shapes):
+                order = rng.permutation(m)
+                batches += [(order[k : k + shape.graphs], shape) for k in range(0, len(order), shape.graphs)]
+            losses = []
+            for k in rng.permutation(len(batches)):
+                part, shape = batches[k]
+                graph = batch_graphs([graphs[i] for i in part], shape)
+                count += 1
+                decay = jnp.asarray(min(config.ema, count / (count + 10)), potential.dtype)
+                weights, state, average, value = step(graph, weights, state, average, decay)
+                losses.append(value)
+            entry = {"epoch": float(epoch), "loss": float(np.mean([float(v) for v in losses]))}
+            if not np.isfinite(entry["loss"]):
+                raise ConvergenceError(
+                    f"the loss is not finite in epoch {epoch}",
+                    history=[h["loss"] for h in history],
+                    remedy="a smaller learning_rate",
+                )
+            spent = time.perf_counter() - began
+            over = config.max_seconds is not None and spent > config.max_seconds
+            if len(valid) and (epoch % every == 0 or epoch == config.epochs or over):
+                e = errors(eqx.combine(average, fixed), valid)
+                entry |= {"energy_mae": e.energy_mae, "force_mae": e.force_mae, "force_rmse": e.force_rmse}
+            entry["seconds"] = spent
+            history.append(entry)
+            if store is not None and checkpoint is not None:
+                if epoch % checkpoint.every == 0 or epoch == config.epochs or over:
+                    notes = {"history": history, "config": asdict(config), "structures": len(train)}
+                    store.save(epoch, (weights, state, average), notes)
+            if report is not None:
+                report(entry)
+            if over:
+                break
     return FitResult(eqx.combine(average, fixed), history, time.perf_counter() - began)
+
+
+def _same_training(notes: Mapping[str, Any], config: FitConfig, structures: int) -> None:
+    """Refuse a checkpoint whose settings or training set differ: it would be neither the old training nor a new one."""
+    mine = {**asdict(config), "structures": structures}
+    theirs = {**notes["config"], "structures": notes["structures"]}
+    differing = [k for k in mine if k not in ("epochs", "max_seconds") and mine[k] != theirs.get(k)]
+    if differing:
+        raise InputError(
+            f"the checkpoint is of a training with other {', '.join(differing)}",
+            got={k: mine[k] for k in differing},
+            expected={k: theirs.get(k) for k in differing},
+            remedy="another folder for another training",
+        )

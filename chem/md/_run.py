@@ -228,7 +228,8 @@ def simulate(
         key = jax.random.key(0)
     dtype = system.positions.dtype
     skin = 0.12 * field.cutoff if skin is None else skin
-    build = functools.partial(NeighbourList.build, cell=system.cell, pbc=system.pbc, cutoff=field.cutoff, skin=skin)
+    lists = _lists(field, system, field.cutoff + skin)
+    build = functools.partial(lists.build, cell=system.cell, pbc=system.pbc, cutoff=field.cutoff, skin=skin)
     if snapshot is None:
         nl = build(system.positions, headroom=headroom)
         _, forces, _ = _evaluate(system.positions, nl, system, field)
@@ -241,7 +242,13 @@ def simulate(
                 got=(phase.positions.shape, phase.positions.dtype.name),
                 expected=(system.positions.shape, dtype.name),
             )
-        nl = NeighbourList.template(
+        if len(snapshot.room) != len(lists.ROOM):
+            raise InputError(
+                "the snapshot was written with another kind of neighbour list, and would not go on bit for bit",
+                got=snapshot.room,
+                remedy="the machine (and the build of sciax) it was written with, or a start from its positions",
+            )
+        nl = lists.template(
             phase.positions, system.cell, system.pbc, cutoff=field.cutoff, skin=skin, room=snapshot.room
         )
     end, start = done + steps, done
@@ -290,6 +297,12 @@ def simulate(
         snapshot=Snapshot(phase, done, nl.room),
         system=final,
     )
+
+
+def _lists(field: ForceField, system: System, reach: float):
+    """The kind of list a force field wants for this system (`field.lists(cell, pbc, reach, atoms)`), `NeighbourList` else."""
+    choose = getattr(field, "lists", None)
+    return NeighbourList if choose is None else choose(system.cell, system.pbc, reach, system.atoms)
 
 
 _REMEDY = "a smaller time step, a relaxed start (chem.relax), or a potential that knows these configurations"

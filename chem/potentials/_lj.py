@@ -1,13 +1,19 @@
 """Pair potentials of the distance with analytic forces: Lennard-Jones with four ways of ending at the cutoff."""
 
 import equinox as eqx
-import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from sciax.core.errors import InputError, did_you_mean
-from sciax.core.ops.neighbours import NeighbourList, NeighbourTable, pair_forces
-
-ENDS = ("truncate", "shift", "force-shift", "smooth")
+from sciax.core.ops.neighbours import (
+    LENNARD_JONES_ENDS,
+    HalfNeighbourList,
+    HalfPairs,
+    NeighbourList,
+    NeighbourTable,
+    lennard_jones_native,
+    lennard_jones_pair,
+    pair_forces,
+)
 
 
 class LennardJones(eqx.Module):
@@ -32,8 +38,10 @@ class LennardJones(eqx.Module):
     onset: float | None = eqx.field(static=True, default=None)
 
     def __check_init__(self) -> None:
-        if self.end not in ENDS:
-            raise InputError(f"unknown end of a pair potential {self.end!r}", remedy=did_you_mean(self.end, ENDS))
+        if self.end not in LENNARD_JONES_ENDS:
+            raise InputError(
+                f"unknown end of a pair potential {self.end!r}", remedy=did_you_mean(self.end, LENNARD_JONES_ENDS)
+            )
         if not (self.cutoff > 0 and self.sigma > 0):
             raise InputError("cutoff and sigma are lengths", got=(self.cutoff, self.sigma), expected="> 0")
         if self.onset is not None and not 0 < self.onset < self.cutoff:
@@ -43,37 +51,31 @@ class LennardJones(eqx.Module):
 
     def phi(self, r2: Float[Array, "*n"]) -> tuple[Float[Array, "*n"], Float[Array, "*n"]]:
         """(u, u'(r)/r) from r²; zero from the cutoff on."""
-        rc2 = self.cutoff**2
-        inside = r2 < rc2
-        s2 = self.sigma**2 / r2
-        s6 = s2 * s2 * s2
-        u = 4 * self.epsilon * s6 * (s6 - 1)
-        g = -48 * self.epsilon * s6 * (s6 - 0.5) / r2
-        c6 = (self.sigma / self.cutoff) ** 6
-        u_c, f_c = 4 * self.epsilon * c6 * (c6 - 1), -48 * self.epsilon * c6 * (c6 - 0.5) / self.cutoff
-        if self.end == "shift":
-            u = u - u_c
-        elif self.end == "force-shift":
-            r = jnp.sqrt(r2)
-            u, g = u - u_c - (r - self.cutoff) * f_c, g - f_c / r
-        elif self.end == "smooth":
-            on2 = (0.8 * self.cutoff if self.onset is None else self.onset) ** 2
-            x = jnp.clip((r2 - on2) / (rc2 - on2), 0, 1)
-            switch = 1 + x * x * x * (-10 + x * (15 - 6 * x))
-            slope = -30 * (x * (1 - x)) ** 2 * (2 / (rc2 - on2))  # (d switch/dr)/r
-            u, g = u * switch, g * switch + u * slope
-        return jnp.where(inside, u, 0), jnp.where(inside, g, 0)
+        return lennard_jones_pair(r2, **self._options)
 
-    def prepare(self, neighbours: NeighbourList, cell: Float[Array, "3 3"]) -> NeighbourTable:
+    @property
+    def _options(self) -> dict:
+        onset = 0.8 * self.cutoff if self.onset is None else self.onset
+        return dict(epsilon=self.epsilon, sigma=self.sigma, cutoff=self.cutoff, end=self.end, onset=onset)
+
+    def lists(self, cell: Float[Array, "3 3"], pbc: tuple[bool, bool, bool], reach: float, atoms: int):
+        """The kind of neighbour list to run dynamics with: the half list of compiled sums where it can be built."""
+        return HalfNeighbourList if HalfNeighbourList.fits(cell, pbc, reach, atoms) else NeighbourList
+
+    def prepare(
+        self, neighbours: NeighbourList | HalfNeighbourList, cell: Float[Array, "3 3"]
+    ) -> NeighbourTable | HalfPairs:
         """What `evaluate` needs of a list; once for each rebuild."""
-        return neighbours.table(cell)
+        return neighbours.pairs if isinstance(neighbours, HalfNeighbourList) else neighbours.table(cell)
 
     def evaluate(
         self,
         positions: Float[Array, "atoms 3"],
         cell: Float[Array, "3 3"],
-        neighbours: NeighbourList,
-        prepared: NeighbourTable,
+        neighbours: NeighbourList | HalfNeighbourList,
+        prepared: NeighbourTable | HalfPairs,
     ) -> tuple[Float[Array, " atoms"], Float[Array, "atoms 3"], Float[Array, "3 3"]]:
         """Per-atom energies, forces, and dE/d(strain)."""
+        if isinstance(prepared, HalfPairs):
+            return lennard_jones_native(positions, cell, *prepared, **self._options)
         return pair_forces(positions, prepared.offsets, prepared.others, phi=self.phi)

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
@@ -36,6 +36,8 @@ class NeighbourList(eqx.Module):
 
     Shifts refer to the positions as given, wrapped or not. Self images are included; cells may be smaller than the cutoff.
     """
+
+    ROOM: ClassVar[tuple[str, ...]] = ("capacity", "width", *3 * ("bins",), *3 * ("reach",), "per bin")
 
     centers: Int[Array, " pairs"]
     others: Int[Array, " pairs"]
@@ -199,18 +201,7 @@ class NeighbourList(eqx.Module):
 
     def stale(self, positions: Float[Array, "atoms 3"], cell: Float[Array, "3 3"] | None = None) -> Bool[Array, ""]:
         """True where an atom may have entered the cutoff unseen: the two largest moves since the build exceed the skin."""
-        reach = self.cutoff + self.skin
-        strain, reference = jnp.zeros((), positions.dtype), self.reference
-        if cell is not None and any(self.pbc):
-            # A changed cell carries atoms and images along (F): only what is left after F is motion, and F itself
-            # changes a vector of the list's length by at most |F - 1| times it.
-            old, new = basis_jax(self.reference_cell, self.pbc), basis_jax(cell, self.pbc)
-            deform = jnp.matmul(jnp.linalg.inv(old), new, precision="highest")
-            strain = jnp.linalg.norm(deform - jnp.eye(3, dtype=deform.dtype)) * reach
-            reference = jnp.where(strain > 0, jnp.matmul(reference, deform, precision="highest"), reference)
-        moved = positions - reference
-        farthest = jnp.sqrt(jnp.max(jnp.sum(moved * moved, axis=-1), initial=0.0))
-        return 2 * farthest + strain >= self.skin
+        return is_stale(positions, cell, self.reference, self.reference_cell, self.pbc, self.cutoff, self.skin)
 
     def update(
         self, positions: Float[Array, "atoms 3"], cell: Float[Array, "3 3"] | None = None, *, on_overflow: str = "raise"
@@ -303,6 +294,21 @@ class NeighbourList(eqx.Module):
         shift = self.shifts[slot].astype(self.reference.dtype)  # (width, atoms, 3)
         offsets = jnp.einsum("kns,sc->ckn", shift, cell, precision="highest")
         return NeighbourTable(others, jnp.where(real, offsets, far))
+
+
+def is_stale(positions, cell, reference, reference_cell, pbc, cutoff: float, skin: float) -> Bool[Array, ""]:
+    """True where two atoms may have come within the cutoff that a list of cutoff + skin at `reference` does not hold."""
+    strain = jnp.zeros((), positions.dtype)
+    if cell is not None and any(pbc):
+        # A changed cell carries atoms and images along (F): only what is left after F is motion, and F itself
+        # changes a vector of the list's length by at most |F - 1| times it.
+        old, new = basis_jax(reference_cell, pbc), basis_jax(cell, pbc)
+        deform = jnp.matmul(jnp.linalg.inv(old), new, precision="highest")
+        strain = jnp.linalg.norm(deform - jnp.eye(3, dtype=deform.dtype)) * (cutoff + skin)
+        reference = jnp.where(strain > 0, jnp.matmul(reference, deform, precision="highest"), reference)
+    moved = positions - reference
+    farthest = jnp.sqrt(jnp.max(jnp.sum(moved * moved, axis=-1), initial=0.0))
+    return 2 * farthest + strain >= skin
 
 
 def _with_width(l: NeighbourList, width: int) -> NeighbourList:
