@@ -1,5 +1,6 @@
 """Derivatives: first and higher, dense and sparse, implicit, checked. See docs/autodiff.md."""
 
+from sciax.core.autodiff._blocks import sum_in_blocks as sum_in_blocks
 from sciax.core.autodiff._check import GradientError as GradientError
 from sciax.core.autodiff._check import GradientReport as GradientReport
 from sciax.core.autodiff._check import check_gradients as check_gradients

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
+from sciax.core.autodiff import sum_in_blocks
 from sciax.core.errors import InputError, UnsupportedError, did_you_mean
 from sciax.science.geometry import BoxDomain
 from sciax.science.geometry._sampling import sample_boundary, sample_interior, unit_points
@@ -67,6 +68,10 @@ class Prepared(eqx.Module):
     places: Jet | None
     guesses: dict[str, Jet]
     across: "Prepared | None" = None
+
+
+BLOCK = 512
+"""Points whose residuals and gradient are worked through together on a CPU: those of a usual network fit its cache."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -469,8 +474,13 @@ class System:
         prepared, weights = batch
         total = jnp.zeros((), self.dtype)
         for k, (term, data) in enumerate(zip(self.terms, prepared, strict=True)):
-            square = jnp.sum(self.residual(term, model, data) ** 2, axis=0)
-            total = total + weights[k] * jnp.mean(data.weights * square)
+            points = data.points.shape[-1]
+
+            def squares(model: Model, part: Prepared, term: Term = term) -> Array:
+                return jnp.sum(part.weights * jnp.sum(self.residual(term, model, part) ** 2, axis=0))
+
+            block = BLOCK if jax.default_backend() == "cpu" else points
+            total = total + weights[k] * sum_in_blocks(squares, model, data, block=block) / points
         return total
 
     def values_at(self, model: Model, points: Float[Array, "axes n"]) -> Float[Array, "outputs n"]:
