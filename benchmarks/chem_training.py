@@ -61,7 +61,7 @@ def main() -> None:
     ask.add_argument("--cutoff", type=float)
     ask.add_argument("--checkpoint", type=Path)
     ask.add_argument("options", nargs="*")
-    args = ask.parse_args()
+    args = ask.parse_intermixed_args()
     architecture, cutoff, network, settings = DEFAULTS.get(args.set, DEFAULTS["mlearn"])
     if args.architecture:
         architecture, network = args.architecture, {}

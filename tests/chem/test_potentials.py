@@ -173,6 +173,15 @@ def test_padding_changes_nothing(kind):
     assert all(np.isfinite(g).all() for g in jax.tree.leaves(eqx.filter(grads, eqx.is_array)))
 
 
+def test_wide_painn_starts_finite():
+    """64 channels, three blocks, bonds of 1.1 Å in a cutoff of 5: products of features must not overflow before any step."""
+    rng = np.random.default_rng(0)
+    grid = np.stack(np.meshgrid(*(np.arange(3),) * 3), -1).reshape(-1, 3) * 1.1
+    s = Structure(np.full(27, 6, np.int32), grid + rng.normal(size=(27, 3)) * 0.05)
+    p = make_potential("painn", [6], cutoff=5.0, key=jax.random.key(0), channels=64, average_neighbours=20.0)
+    assert abs(predict(p, s)[0].atomic_energies).max() < 100
+
+
 def test_isolated_atom_and_mixed_batch(x64):
     p = potential("painn", e0={6: -1026.8538996116154, 8: -2037.796869412825})
     lone, pair = predict(p, [molecule(1), molecule(3)])

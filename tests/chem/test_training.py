@@ -194,3 +194,33 @@ def test_train_job_on_a_file(tmp_path):
     assert outcome.value > 0 and (tmp_path / "run/outputs/potential.sciax").is_file()
     with pytest.raises(FileFormatError, match="no energy under the key 'Energy'"):
         train(config.model_copy(update={"energy_key": "Energy"}), Run(tmp_path / "run2"))
+
+
+def test_a_resumed_fit_is_the_uninterrupted_one(tmp_path):
+    """Bit for bit; a checkpoint of other settings is refused."""
+    from sciax.core.train import Checkpoints
+
+    data = emt(5)
+    p = training.start_potential("schnet", data, cutoff=3.5, key=jax.random.key(0), channels=4, layers=1)
+    config = training.FitConfig(epochs=4, batch=2, optimizer="soap")
+    whole = training.fit(p, data, config=config)
+
+    class Stopped(Exception):
+        pass
+
+    def stop(entry):
+        if entry["epoch"] == 3:
+            raise Stopped
+
+    save = Checkpoints(tmp_path / "ck", every=2)
+    with pytest.raises(Stopped):
+        training.fit(p, data, config=config, checkpoint=save, report=stop)
+    again = training.fit(p, data, config=config, checkpoint=save)
+    assert [h["loss"] for h in again.history] == [h["loss"] for h in whole.history]
+    for a, b in zip(jax.tree.leaves(again.potential), jax.tree.leaves(whole.potential)):
+        np.testing.assert_array_equal(a, b)
+    with pytest.raises(InputError, match="other batch, learning_rate"):
+        other = training.FitConfig(epochs=4, batch=1, learning_rate=1e-2, optimizer="soap")
+        training.fit(p, data, config=other, checkpoint=save)
+    with pytest.raises(InputError, match="unknown optimizer"):
+        training.FitConfig(optimizer="sgd")
