@@ -1,6 +1,7 @@
 """Checkpoints of a training: Orbax writes them, atomically; this says when, how many, and reads the latest back."""
 
 import json
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,15 @@ def _plain(leaf: Any) -> Any:
     if isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
         return jax.random.key_data(leaf)
     return leaf
+
+
+def _nameless(text: str) -> str:
+    """Without the addresses of static functions (activations, say), which differ from process to process."""
+    return re.sub(r" at 0x[0-9a-f]+", "", text)
+
+
+def _structure(tree: PyTree) -> str:
+    return _nameless(str(jax.tree.structure(tree)))
 
 
 class CheckpointStore:
@@ -99,7 +109,7 @@ class CheckpointStore:
         """
         # Dictionaries of leaves by path: a checkpoint then needs no Python class to be read.
         leaves = {str(index): _plain(leaf) for index, leaf in enumerate(jax.tree.leaves(state))}
-        notes = {"notes": json.dumps(notes or {}), "structure": str(jax.tree.structure(state))}
+        notes = {"notes": json.dumps(notes or {}), "structure": _structure(state)}
         try:
             self._checkpointer.save(step, leaves, custom_metadata=notes, overwrite=True)
         except (OSError, ValueError, RuntimeError) as error:
@@ -120,6 +130,7 @@ class CheckpointStore:
         if step is None or step not in self.steps:
             raise InputError(f"no checkpoint of step {step} in {self.directory}", expected=f"one of {self.steps}")
         leaves, structure = jax.tree.flatten(like)
+        shape = _structure(like)
         meta = self._checkpointer.metadata(step)
         saved = meta.metadata
         notes = meta.custom_metadata or {}
@@ -129,7 +140,7 @@ class CheckpointStore:
         }
         held = {name: (tuple(entry.shape), np.dtype(entry.dtype)) for name, entry in dict(saved).items()}
         asked = {name: (tuple(entry.shape), np.dtype(entry.dtype)) for name, entry in wanted.items()}
-        if held != asked or notes.get("structure") != str(structure):
+        if held != asked or _nameless(notes.get("structure", "")) != shape:
             differing = [name for name in sorted(held | asked) if held.get(name) != asked.get(name)]
             raise FileFormatError(
                 f"the checkpoint of step {step} in {self.directory} is of another model or optimiser",
