@@ -112,9 +112,40 @@ def _kernel(*operands: Array, table: Table, out: int, out_batch: tuple[int, ...]
         row = jnp.broadcast_to(total(terms[k], 0), batch) if k in terms else jnp.zeros(batch, dtype)
         rows.append(row)
     stacked = jnp.stack(rows) if rows else jnp.zeros((0, *batch), dtype)
-    if reduce:
+    if reduce == (len(batch) - 1,) and len(batch) > 1:
+        # a matrix product: XLA's own sum over the contiguous axis does not vectorise on CPU
+        stacked = jnp.matmul(stacked, jnp.ones((batch[-1], 1), dtype), precision="highest")
+    elif reduce:
         stacked = stacked.sum([a + 1 for a in reduce], keepdims=True)
     return jnp.broadcast_to(stacked, (table.sizes[out], *out_batch)).astype(dtype)
+
+
+BLOCK_BYTES = 2**19
+"""Working set of one block on the CPU: within the second-level cache. Measured: at 10,000 edges x 32 channels blocks of 64 to 256
+edges are alike, 0.7 of the time of the whole; blocks of 1,000 are slower than none."""
+
+
+def _blocked(*operands: Array, table: Table, out: int, out_batch: tuple[int, ...]) -> Array:
+    """`_kernel` along the longest axis in blocks, so that what the rows of the output share is read from memory once."""
+    batch = jnp.broadcast_shapes(*(x.shape[1:] for x in operands))
+    whole = functools.partial(_kernel, table=table, out=out)
+    axis = int(np.argmax(batch[:-1])) if len(batch) > 1 else 0
+    dtype = jnp.result_type(*operands)
+    length = batch[axis] if batch else 0
+    row = sum(table.sizes) * max(1, int(np.prod(batch))) // max(length, 1) * dtype.itemsize
+    block = max(16, BLOCK_BYTES // max(row, 1))
+    if len(batch) < 2 or length < 4 * block or out_batch[axis] != length:
+        return whole(*operands, out_batch=out_batch)
+    part = (*out_batch[:axis], block, *out_batch[axis + 1 :])
+
+    def body(i, result):
+        start = jnp.minimum(i * block, length - block)  # the last block overlaps the one before
+        cut = [
+            x if x.shape[axis + 1] == 1 else jax.lax.dynamic_slice_in_dim(x, start, block, axis + 1) for x in operands
+        ]
+        return jax.lax.dynamic_update_slice_in_dim(result, whole(*cut, out_batch=part), start, axis + 1)
+
+    return jax.lax.fori_loop(0, -(-length // block), body, jnp.zeros((table.sizes[out], *out_batch), dtype))
 
 
 multilinear_p = jex.core.Primitive("sciax_multilinear")
@@ -137,7 +168,18 @@ def _abstract(*operands, table, out, out_batch):
 
 
 multilinear_p.def_abstract_eval(_abstract)
-mlir.register_lowering(multilinear_p, mlir.lower_fun(_kernel, multiple_results=False))
+_lower_whole = mlir.lower_fun(_kernel, multiple_results=False)
+_lower_blocked = mlir.lower_fun(_blocked, multiple_results=False)
+
+
+def _lower_cpu(ctx, *args, **params):
+    # a loop over blocks of an axis that is split over devices would gather it
+    single = getattr(ctx.module_context.axis_context, "num_devices", None) == 1
+    return (_lower_blocked if single else _lower_whole)(ctx, *args, **params)
+
+
+mlir.register_lowering(multilinear_p, _lower_whole)
+mlir.register_lowering(multilinear_p, _lower_cpu, platform="cpu")
 
 
 def _jvp(primals, tangents, *, table, out, out_batch):
