@@ -3,8 +3,8 @@
 import numpy as np
 
 from sciax.core.ops._registry import Sample, operator
+from sciax.core.ops.gates import _blocks, _primitive, _xla
 from sciax.core.ops.gates import _pauli as _p
-from sciax.core.ops.gates import _primitive, _xla
 from sciax.core.ops.gates._program import Instruction, Program, parity
 
 
@@ -66,6 +66,15 @@ def _run_samples(rng):
         yield Sample(label, (_state(rng, n), c), {"program": program})
     program, c = random_program(rng, 3, 5)
     yield Sample("badly scaled", (1e4 * _state(rng, 3), c), {"program": program})
+
+
+def _block_samples(rng):
+    """As for a plain run, on registers that hold a block."""
+    for label, n, gates in (("ordinary", 5, 12), ("one block", 4, 6), ("empty program", 4, 0), ("large", 7, 20)):
+        program, c = random_program(rng, n, gates)
+        yield Sample(label, (_state(rng, n), c), {"program": program})
+    program, c = random_program(rng, 5, 8)
+    yield Sample("badly scaled", (1e4 * _state(rng, 5), c), {"program": program})
 
 
 def _prepare_samples(rng):
@@ -149,6 +158,7 @@ operator("gates.run", oracle=_oracle_run, samples=_run_samples, flops=_flops)(_p
 operator("gates.prepare", oracle=_oracle_prepare, samples=_prepare_samples, flops=_prepare_flops)(
     _primitive.gates_prepare
 )
+operator("gates.run_blocks", oracle=_oracle_run, samples=_block_samples, flops=_flops)(_blocks.run_blocks)
 operator("gates.run_plain", oracle=_oracle_run, samples=_run_samples, flops=_flops)(_xla.run_plain)
 operator(
     "gates.pauli_apply",

@@ -1,4 +1,7 @@
-"""The portable implementation: a scan over instructions, whose compile time does not depend on their number."""
+"""The portable implementation: a scan over instructions, or over dense blocks of them where the register is large (`_blocks`).
+
+The compile time does not depend on their number.
+"""
 
 import jax
 import jax.numpy as jnp
@@ -7,13 +10,11 @@ from jax import lax
 from jaxtyping import Array, Complex
 
 from sciax.core.errors import ShapeError
+from sciax.core.ops.gates import _blocks
 from sciax.core.ops.gates._program import Program
+from sciax.core.ops.gates._step import adjoint_step, step
 
 _UINT = np.uint32
-
-
-def _parity(values):
-    return lax.population_count(values) & _UINT(1)
 
 
 def _columns(program: Program):
@@ -23,45 +24,19 @@ def _columns(program: Program):
     return *masks, jnp.asarray(program.flips_parity.astype(_UINT))
 
 
-def _selectors(index, x, z, cmask, cval):
-    """Condition and coefficient index for every amplitude."""
-    controlled = index & cmask
-    inside = (controlled == cval) | (controlled == (cval ^ (x & cmask)))
-    return inside, _parity(index & z).astype(bool)
-
-
-def _step(psi, coefficients, index, x, z, cmask, cval):
-    """One instruction on psi (..., N) with coefficients (..., 4)."""
-    inside, odd = _selectors(index, x, z, cmask, cval)
-    a0, a1, b0, b1 = (coefficients[..., k, None] for k in range(4))
-    one, zero = jnp.ones((), psi.dtype), jnp.zeros((), psi.dtype)
-    a = jnp.where(inside, jnp.where(odd, a1, a0), one)
-    b = jnp.where(inside, jnp.where(odd, b1, b0), zero)
-    return a * psi + b * _partner(psi, index, x)
-
-
-def _partner(psi, index, x):
-    # The index is in bounds by construction: telling XLA so drops a clamp per amplitude.
-    return psi.at[..., index ^ x].get(mode="promise_in_bounds", unique_indices=True)
-
-
-def _dagger(coefficients, flips):
-    """Coefficients of the conjugate transpose of an instruction."""
-    a, b = jnp.conj(coefficients[..., :2]), jnp.conj(coefficients[..., 2:])
-    return jnp.concatenate([a, jnp.where(flips.astype(bool), b[..., ::-1], b)], axis=-1)
-
-
 def run_plain(
     psi: Complex[Array, "*batch amplitudes"], coefficients: Complex[Array, "*batch gates 4"], *, program: Program
 ) -> Complex[Array, "*batch amplitudes"]:
-    """Apply the program by a plain scan: ordinary autodiff, any order, needs no unitarity, stores one state a gate."""
+    """Apply the program by a scan: ordinary autodiff, any order, needs no unitarity; a reverse pass stores a state a step."""
     if program.num_instructions == 0:
         return psi
+    if _blocks.use(program):
+        return _blocks.run_blocks(psi, coefficients, program=program)
     index = lax.iota(_UINT, 1 << program.num_qubits)
 
     def body(state, inputs):
         coefficients, x, z, cmask, cval, _ = inputs
-        return _step(state, coefficients, index, x, z, cmask, cval), None
+        return step(state, coefficients, index, x, z, cmask, cval), None
 
     # Only batch axes come before the gate axis.
     leading = jnp.moveaxis(coefficients, -2, 0)
@@ -77,20 +52,13 @@ def run_adjoint(psi_out, coefficients, cotangent, *, program: Program):
     """
     if program.num_instructions == 0:
         return cotangent, jnp.zeros_like(coefficients)
+    if _blocks.use(program):
+        return _blocks.run_adjoint(psi_out, coefficients, cotangent, program=program)
     index = lax.iota(_UINT, 1 << program.num_qubits)
 
     def body(carry, inputs):
-        psi, lam = carry  # lam is the conjugated cotangent, which evolves with the dagger like the state
-        coefficients, x, z, cmask, cval, flips = inputs
-        undo = _dagger(coefficients, flips)
-        before = _step(psi, undo, index, x, z, cmask, cval)
-        inside, odd = _selectors(index, x, z, cmask, cval)
-        zero = jnp.zeros((), psi.dtype)
-        bra = jnp.conj(jnp.where(inside, lam, zero))
-        even_bra, odd_bra = jnp.where(odd, zero, bra), jnp.where(odd, bra, zero)
-        other = _partner(before, index, x)
-        sums = [jnp.sum(b * k, axis=-1) for k in (before, other) for b in (even_bra, odd_bra)]
-        return (before, _step(lam, undo, index, x, z, cmask, cval)), jnp.stack(sums, axis=-1)
+        c, x, z, cmask, cval, flips = inputs
+        return adjoint_step(*carry, c, index, x, z, cmask, cval, flips)
 
     start = (psi_out, jnp.conj(cotangent))
     (_, lam), sums = lax.scan(body, start, (jnp.moveaxis(coefficients, -2, 0), *_columns(program)), reverse=True)

@@ -1,0 +1,128 @@
+"""Dense blocks of the portable state-vector path: the same values and derivatives as instruction by instruction."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from sciax.core.errors import UnsupportedError
+from sciax.core.ops.gates import Instruction, Program, _blocks, _xla, gates_run, run_plain
+from sciax.core.ops.gates._operators import _oracle_run, random_program
+
+pytestmark = pytest.mark.usefixtures("x64")
+
+
+def _rotation(x, t):
+    c = np.cos(t), 1j * np.sin(t)
+    return Instruction(x, 0), [c[0], c[0], c[1], c[1]]
+
+
+def _chain(n, layers, rng):
+    """Rotations on every qubit, then a controlled flip of each neighbour."""
+    pairs = []
+    for _ in range(layers):
+        pairs += [_rotation(1 << q, rng.uniform(0, 6)) for q in range(n)]
+        pairs += [(Instruction(2 << q, 0, 1 << q, 1 << q, active=False), [0, 0, 1, 1]) for q in range(n - 1)]
+    return Program.of(n, [i for i, _ in pairs]), np.array([c for _, c in pairs], complex)
+
+
+def _state(rng, n):
+    psi = rng.normal(size=1 << n) + 1j * rng.normal(size=1 << n)
+    return psi / np.linalg.norm(psi)
+
+
+@pytest.fixture
+def always(monkeypatch):
+    """Blocks for every register that holds one."""
+    monkeypatch.setattr(_blocks, "use", lambda program: program.num_instructions > 0)
+
+
+def test_chains_are_merged_and_long_strings_are_not():
+    rng = np.random.default_rng(0)
+    program, _ = _chain(16, 10, rng)
+    assert _blocks.use(program)
+    assert len(_blocks.pack(program)) <= program.num_instructions // 5
+    strings = Program.of(16, [Instruction((1 << 16) - 1 - (1 << k), 1) for k in range(12)])
+    assert not _blocks.use(strings)
+    assert not _blocks.use(_chain(_blocks.SMALLEST - 1, 2, rng)[0])
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_packing_reorders_only_what_commutes(seed):
+    rng = np.random.default_rng(seed)
+    program, _ = random_program(rng, 7, 40)
+    position = {g: k for k, g in enumerate(g for block in _blocks.pack(program) for g in block)}
+    assert sorted(position) == list(range(40))
+    x, kept = program.rows[:, 0], (program.rows[:, 1] | program.rows[:, 2]) & ~program.rows[:, 0]
+    for a in range(40):
+        for b in range(a):
+            if position[a] < position[b]:
+                assert not (x[a] & (x[b] | kept[b]) or kept[a] & x[b])
+
+
+@pytest.mark.parametrize("kind", ["chain", "random"])
+def test_reverse_derivatives(always, kind):
+    """Against the instruction-by-instruction walk, with instructions wider than a block among the random ones."""
+    rng = np.random.default_rng(3)
+    program, c = _chain(6, 2, rng) if kind == "chain" else random_program(rng, 6, 12)
+    if kind == "random":
+        assert _blocks.plan(program).wide.any()
+    psi, ct = _state(rng, 6), _state(rng, 6)
+    out = _oracle_run(psi, c, program=program)
+    got = _blocks.run_adjoint(jnp.asarray(out), jnp.asarray(c), jnp.asarray(ct), program=program)
+    with pytest.MonkeyPatch.context() as m:
+        m.setattr(_blocks, "use", lambda program: False)
+        expected = _xla.run_adjoint(jnp.asarray(out), jnp.asarray(c), jnp.asarray(ct), program=program)
+    for a, b in zip(got, expected):
+        np.testing.assert_allclose(a, b, atol=1e-13)
+
+
+def test_second_derivatives_and_batches(always):
+    rng = np.random.default_rng(5)
+    program, c = _chain(5, 1, rng)
+    psi, weights = _state(rng, 5), rng.normal(size=32)
+    angles = jnp.asarray(rng.uniform(0, 6, (3, program.num_instructions)))
+    active = jnp.asarray(program.active)
+
+    def energy(t, implementation):
+        cos, sin = jnp.cos(t), 1j * jnp.sin(t)
+        rotated = jnp.stack([cos + 0j, cos + 0j, sin, sin], -1)
+        coefficients = jnp.where(active[:, None], rotated, c)
+        out = gates_run(psi, coefficients, program=program, implementation=implementation)
+        return jnp.sum(weights * jnp.abs(out) ** 2)
+
+    along = jnp.asarray(rng.normal(size=program.num_instructions))
+    curve = lambda t, kind: jax.jvp(jax.grad(lambda s: energy(s, kind)), (t,), (along,))  # noqa: E731
+    first, second = jax.vmap(lambda t: curve(t, "xla"))(angles)
+    h = 1e-4
+    gradient = jax.vmap(jax.grad(lambda s: energy(s, "xla")))
+    shifted = (gradient(angles + h * along) - gradient(angles - h * along)) / (2 * h)
+    np.testing.assert_allclose(second, shifted, atol=1e-6)
+    np.testing.assert_allclose(first, gradient(angles), atol=1e-12)
+
+
+def test_large_register_takes_blocks_by_itself():
+    """The public path on a register large enough, one precision each, against the definition."""
+    rng = np.random.default_rng(8)
+    program, c = _chain(_blocks.SMALLEST, 2, rng)
+    psi = _state(rng, _blocks.SMALLEST)
+    expected = _oracle_run(psi, c, program=program)
+    for dtype, tolerance in ((np.complex64, 2e-6), (np.complex128, 1e-13)):
+        out = jax.jit(lambda p, k: run_plain(p, k, program=program))(jnp.asarray(psi, dtype), jnp.asarray(c, dtype))
+        np.testing.assert_allclose(out, expected, atol=tolerance)
+
+
+def test_equations_do_not_grow_with_the_circuit(always):
+    def size(layers):
+        program, c = _chain(6, layers, np.random.default_rng(0))
+        psi = jnp.asarray(_state(np.random.default_rng(1), 6))
+        trace = jax.make_jaxpr(lambda k: _blocks.run_blocks(psi, k, program=program))(jnp.asarray(c))
+        return str(trace).count("\n")
+
+    assert size(20) == size(5)
+
+
+def test_small_register_is_refused():
+    program, c = random_program(np.random.default_rng(0), 3, 4)
+    with pytest.raises(UnsupportedError, match="smaller than a block"):
+        _blocks.run_blocks(jnp.ones(8) + 0j, jnp.asarray(c), program=program)
