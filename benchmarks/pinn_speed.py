@@ -19,7 +19,7 @@ import optax
 from sciax.core.autodiff import sum_in_blocks
 from sciax.science.pinn import jet_of
 from sciax.science.pinn._jets import closed
-from sciax.science.pinn._system import BLOCK
+from sciax.science.pinn._system import block_size
 from sciax.science.pinn.networks import build
 
 DEEPXDE = """
@@ -116,7 +116,7 @@ def main() -> None:
 
         def blocks(net, laplace=laplace):
             squares = lambda net, d: jnp.sum((laplace(net, d[0]) + d[1]) ** 2)  # noqa: E731
-            return sum_in_blocks(squares, net, (z, source), block=BLOCK) / o.points
+            return sum_in_blocks(squares, net, (z, source), block=block_size(4, o.width, jnp.float32)) / o.points
 
         loss_of = blocks if name.startswith("sciax") else whole
 

@@ -371,6 +371,9 @@ def main():
     parser.add_argument("--peers", default=sys.executable, help="an interpreter with the peers installed")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--only", default="", help="cases whose name contains this")
+    parser.add_argument(
+        "--among", default=",".join(PEERS), help="only these peers, for a machine where all take too long"
+    )
     parser.add_argument("--dtype", default="c64,c128")
     parser.add_argument("--backends", default="cpu,xla")
     parser.add_argument(
@@ -410,7 +413,7 @@ def main():
                 call = ours(kind, make(), qubits_of(case), dtype, backend)
                 mine[backend] = timed(call)
             theirs, notes = {}, []
-            for name in PEERS if server else ():
+            for name in args.among.split(",") if server else ():
                 server.stdin.write(json.dumps([name, case, dtype]) + "\n")
                 server.stdin.flush()
                 answer = json.loads(server.stdout.readline())

@@ -25,6 +25,10 @@ class Repeat:
     count: int
     fresh: bool = False
 
+    def flat(self) -> "list[Gate]":
+        """Its gates, written out."""
+        return list(_flatten((self,)))
+
     def __hash__(self) -> int:
         return hash((len(self.body), self.count, self.fresh))
 
@@ -55,17 +59,21 @@ class Structure:
     def __hash__(self) -> int:
         return self._hash
 
-    def flat(self) -> list[Gate]:
-        """All gates in order, repeated blocks written out."""
-        return list(_flatten(self.ops))
+    def flat(self, limit: int | None = None) -> list[Gate]:
+        """All gates in order, repeated blocks written out (`limit` times at most, those with fresh parameters in full)."""
+        return list(_flatten(self.ops, limit))
 
 
-def _flatten(ops):
+def _flatten(ops, limit: int | None = None):
     for op in ops:
         if isinstance(op, Repeat):
-            body = list(_flatten(op.body))
-            for k in range(op.count):
-                yield from (_fresh(g, k) for g in body) if op.fresh else body
+            body = list(_flatten(op.body, limit))
+            if op.fresh:
+                for k in range(op.count):
+                    yield from (_fresh(g, k) for g in body)
+            else:
+                for _ in range(op.count if limit is None else min(op.count, limit)):
+                    yield from body
         else:
             yield op
 
@@ -339,7 +347,7 @@ class Circuit(Builder):
         table = dict(qubits) if isinstance(qubits, Mapping) else dict(enumerate(qubits))
         if len(set(table.values())) != len(table):
             raise InputError("two qubits are sent to the same one", got=table)
-        used = {q for g in self.gates for q in g.qubits}
+        used = {q for g in self.structure.flat(limit=1) for q in g.qubits}
         if used - set(table):
             raise InputError("a used qubit has no image", got=sorted(used - set(table)))
         n = max((v + 1 for v in table.values()), default=0) if num_qubits is None else num_qubits
@@ -507,7 +515,7 @@ class GateList(Builder):
 
 def _names(ops) -> list[str]:
     seen: dict[str, None] = {}
-    for g in _flatten(ops):
+    for g in _flatten(ops, limit=1):
         for angle in g.angles:
             for key, _ in angle.terms:
                 if isinstance(key, str):

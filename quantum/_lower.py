@@ -14,7 +14,7 @@ import numpy as np
 
 from sciax.core.errors import InputError, UnsupportedError
 from sciax.core.ops.gates import Program
-from sciax.quantum._circuit import Structure
+from sciax.quantum._circuit import Repeat, Structure
 from sciax.quantum._gate import Gate
 from sciax.quantum._kinds import KINDS, rotation_coefficients
 from sciax.quantum._noise_families import Family, PlacedFamily
@@ -163,7 +163,7 @@ class _RunBuilder:
             self.where.append(((key, k), position))
             self.rows.append((x, z, cmask | on, cval | value, 1 | int(real[k]) << 1))
 
-    def build(self) -> Run:
+    def build(self, repeats: int = 1) -> Run:
         offsets: dict[Any, int] = {None: 0}
         total, groups = len(self.constants), []
         for key, slots in self.groups.items():
@@ -175,9 +175,8 @@ class _RunBuilder:
         # int32: an index array that JAX has seen with 64-bit arrays off must mean the same with them on
         order = np.array([offsets[key] + position for key, position in self.where], np.int32)
         constants = np.array(self.constants, np.complex128).reshape(-1, 4)
-        return Run(
-            Program.from_rows(self.n, np.array(self.rows, np.int64).reshape(-1, 5)), constants, tuple(groups), order
-        )
+        rows = np.array(self.rows, np.int64).reshape(-1, 5)
+        return Run(Program.from_rows(self.n, rows, repeats), constants, tuple(groups), order)
 
 
 def instructions(gate: Gate):
@@ -222,43 +221,103 @@ def lower(structure: Structure, *, keep: bool = False) -> Lowered:
     Raises:
         UnsupportedError: an operation that is not unitary, named; InputError: too many qubits for a state.
     """
-    gates = structure.flat()
     if not keep:
-        _refuse(gates)
-    builder: _RunBuilder | None = None
-    segments: list[Run | Dense | Gate | Conditioned] = []
-    entries: list[tuple[int, int, float]] = []
-    constants: list[float] = []
-    place = {name: k for k, name in enumerate(structure.names)}
-    offset = len(structure.names)
-    for gate in gates:
-        if gate.kind == "barrier" or (gate.kind == "measure" and not keep):
-            continue
-        slots = []
+        _refuse(structure.flat(limit=2))  # twice, since a measurement can meet the gates before it
+    work = _Lowering(structure, keep)
+    work.add(structure.ops)
+    return work.lowered()
+
+
+WRITTEN_OUT = 512
+"""Gates up to which a repeated block is written out; longer ones are scanned, with about as many gates a repetition."""
+
+
+class _Lowering:
+    """Collects segments, angles and their entries, in order."""
+
+    def __init__(self, structure: Structure, keep: bool):
+        self.structure, self.keep = structure, keep
+        self.builder: _RunBuilder | None = None
+        self.segments: list[Run | Dense | Gate | Conditioned] = []
+        self.entries: list[tuple[int, int, float]] = []
+        self.constants: list[float] = []
+        self.place = {name: k for k, name in enumerate(structure.names)}
+
+    def add(self, ops) -> None:
+        for op in ops:
+            if isinstance(op, Repeat):
+                self.add_repeat(op)
+            else:
+                self.add_gate(op, self.slots(op))
+
+    def add_repeat(self, op: Repeat) -> None:
+        if op.fresh:  # parameters of its own for every run: their number grows, the trace does not
+            self.add(op.flat())
+            return
+        count, inner = op.count, op.body
+        while len(inner) == 1 and isinstance(inner[0], Repeat) and not inner[0].fresh:
+            count, inner = count * inner[0].count, inner[0].body
+        gates = [g for g in Repeat(inner, 1).flat() if not self.ignored(g)]
+        if len(gates) * count <= WRITTEN_OUT or any(_stands_alone(g) for g in gates):
+            for _ in range(count):
+                self.add(inner)
+            return
+        placed = [(g, self.slots(g)) for g in gates]
+        together = max(1, WRITTEN_OUT // len(gates))
+        self.close()
+        self.builder = _RunBuilder(self.structure.num_qubits)
+        for g, slots in placed * together:
+            self.builder.add(g, slots)
+        self.close(count // together)
+        for g, slots in placed * (count % together):
+            self.add_gate(g, slots)
+
+    def ignored(self, gate: Gate) -> bool:
+        return gate.kind == "barrier" or (gate.kind == "measure" and not self.keep)
+
+    def slots(self, gate: Gate) -> tuple[int, ...]:
+        """Places for the gate's angles among all angles."""
+        offset, out = len(self.place), []
         for angle in gate.angles:
-            slot = len(constants)
-            constants.append(angle.constant)
-            entries.extend((slot, place[k] if isinstance(k, str) else offset + k, c) for k, c in angle.terms)
-            slots.append(slot)
-        if gate.kind in ("measure", "reset", "channel") or gate.condition is not None or _is_dense(gate):
-            if builder is not None:
-                segments.append(builder.build())
-                builder = None
-            segments.append(_segment(gate, tuple(slots), structure.num_qubits))
-            continue
-        builder = builder or _RunBuilder(structure.num_qubits)
-        builder.add(gate, tuple(slots))
-    if builder is not None or not segments:
-        segments.append((builder or _RunBuilder(structure.num_qubits)).build())
-    table = np.array(entries, np.float64).reshape(-1, 3)
-    angles = Angles(
-        len(constants),
-        table[:, 0].astype(np.int32),
-        table[:, 1].astype(np.int32),
-        table[:, 2],
-        np.array(constants, np.float64),
-    )
-    return Lowered(structure.num_qubits, angles, tuple(segments))
+            slot = len(self.constants)
+            self.constants.append(angle.constant)
+            self.entries.extend((slot, self.place[k] if isinstance(k, str) else offset + k, c) for k, c in angle.terms)
+            out.append(slot)
+        return tuple(out)
+
+    def add_gate(self, gate: Gate, slots: tuple[int, ...]) -> None:
+        if self.ignored(gate):
+            return
+        if _stands_alone(gate):
+            self.close()
+            self.segments.append(_segment(gate, slots, self.structure.num_qubits))
+            return
+        self.builder = self.builder or _RunBuilder(self.structure.num_qubits)
+        self.builder.add(gate, slots)
+
+    def close(self, repeats: int = 1) -> None:
+        """End the run of gates."""
+        if self.builder is not None:
+            self.segments.append(self.builder.build(repeats))
+            self.builder = None
+
+    def lowered(self) -> Lowered:
+        if not self.segments:
+            self.builder = self.builder or _RunBuilder(self.structure.num_qubits)
+        self.close()
+        table = np.array(self.entries, np.float64).reshape(-1, 3)
+        angles = Angles(
+            len(self.constants),
+            table[:, 0].astype(np.int32),
+            table[:, 1].astype(np.int32),
+            table[:, 2],
+            np.array(self.constants, np.float64),
+        )
+        return Lowered(self.structure.num_qubits, angles, tuple(self.segments))
+
+
+def _stands_alone(gate: Gate) -> bool:
+    return gate.kind in ("measure", "reset", "channel") or gate.condition is not None or _is_dense(gate)
 
 
 def _segment(gate: Gate, slots: tuple[int, ...], n: int) -> "Run | Dense | Gate | Conditioned":

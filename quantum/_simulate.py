@@ -165,7 +165,7 @@ def unitary(
 
     Raises: as `statevector`; measurements are refused, too.
     """
-    if any(g.kind == "measure" for g in circuit.gates):
+    if any(g.kind == "measure" for g in circuit.structure.flat(limit=1)):
         raise UnsupportedError("a circuit with measurements has no unitary", remedy="leave the measurements out")
     vector = circuit.parameter_vector(params)
     kind = complex_dtype(dtype, None, vector)
@@ -218,7 +218,7 @@ def numbers_of(circuit: Circuit, dtype) -> Any:
 def _periodic(structure: Structure) -> np.ndarray:
     """Whether each number enters, with whole coefficients, only angles of period 2 pi or 4 pi."""
     safe = np.ones(structure.num_values, bool)
-    for gate in structure.flat():
+    for gate in structure.flat(limit=1):
         for angle in gate.angles:
             for key, c in angle.terms:
                 if isinstance(key, int) and (gate.kind in ("rn", "swapalpha", "custom", "channel") or c != round(c)):
@@ -275,7 +275,12 @@ def use_density(circuit: Circuit, backend: str) -> bool:
     """Whether a value is asked of, or needs, the density matrix: "auto" takes it for channels and resets."""
     if backend == "density":
         return True
-    return backend == "auto" and any(g.kind in ("channel", "reset") and g.condition is None for g in circuit.gates)
+    return backend == "auto" and _mixes(circuit.structure)
+
+
+@lru_cache(maxsize=128)
+def _mixes(structure: Structure) -> bool:
+    return any(g.kind in ("channel", "reset") and g.condition is None for g in structure.flat(limit=1))
 
 
 # -- checks -----------------------------------------------------------------------------------------------------------------
@@ -312,7 +317,7 @@ def check_strengths(circuit: Circuit, vector) -> None:
     """Raises:
     InputError: noise strengths that make no channel, named (outside traces; inside, they give NaN).
     """
-    gates = [g for g in circuit.gates if g.kind == "channel" and g.angles]
+    gates = [g for g in circuit.structure.flat(limit=1) if g.kind == "channel" and g.angles]
     if not gates or isinstance(vector, jax.core.Tracer) or isinstance(circuit.values, jax.core.Tracer):
         return
     source = {**dict(zip(circuit.names, np.asarray(vector))), **dict(enumerate(np.asarray(circuit.values)))}

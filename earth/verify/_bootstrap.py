@@ -1,10 +1,12 @@
 """Is one forecast better than another? Block bootstrap of the difference of scores over cases."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+import xarray as xr
 
 from sciax.core.errors import InputError
+from sciax.earth.verify._deterministic import aligned
 
 
 @dataclass(frozen=True)
@@ -17,20 +19,21 @@ class Difference:
         significant: whether the interval excludes zero.
     """
 
-    value: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
+    value: np.ndarray | xr.DataArray
+    low: np.ndarray | xr.DataArray
+    high: np.ndarray | xr.DataArray
 
     @property
-    def significant(self) -> np.ndarray:
+    def significant(self) -> np.ndarray | xr.DataArray:
         return (self.low > 0) | (self.high < 0)
 
 
 def block_bootstrap(
-    a: np.ndarray,
-    b: np.ndarray,
+    a: np.ndarray | xr.DataArray,
+    b: np.ndarray | xr.DataArray,
     *,
     block: int,
+    over: str = "time",
     samples: int = 1000,
     level: float = 0.95,
     seed: int = 0,
@@ -43,8 +46,9 @@ def block_bootstrap(
 
     Args:
         a, b: (cases, ...) squared errors (or other scores) of two forecasts on the same cases. Cases missing in either are
-            left out of both.
+            left out of both. Labelled arrays are matched by their coordinates and give labelled results.
         block: at least the decorrelation time of the errors, in cases.
+        over: the dimension of the cases in labelled arrays, taken in the order of its coordinate.
         root: compare root means (RMSE from squared errors) instead of means.
 
     Raises:
@@ -52,6 +56,17 @@ def block_bootstrap(
 
     Source: Politis and Romano (1992), circular block bootstrap.
     """
+    if isinstance(a, xr.DataArray) and isinstance(b, xr.DataArray):
+        if over not in a.dims or over not in b.dims:
+            raise InputError("the cases have no dimension of this name", got=(a.dims, b.dims), expected=over)
+        a, b = xr.broadcast(*aligned(a, b))
+        a, b = (x.sortby(over) if over in x.coords else x for x in (a, b))
+        a = a.transpose(over, ...)
+        b = b.transpose(*a.dims)
+        options = {"block": block, "samples": samples, "level": level, "seed": seed, "root": root}
+        plain = block_bootstrap(a.values, b.values, **options)
+        like = a.isel({over: 0}, drop=True)
+        return replace(plain, **{n: like.copy(data=getattr(plain, n)) for n in ("value", "low", "high")})
     a, b = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     if a.shape != b.shape:
         raise InputError("scores of different cases cannot be paired", got=f"{a.shape} and {b.shape}")

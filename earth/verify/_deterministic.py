@@ -44,6 +44,17 @@ def aligned(forecast: xr.DataArray, truth: xr.DataArray) -> tuple[xr.DataArray, 
     return forecast, truth
 
 
+def matched(other: xr.DataArray | float, values: xr.DataArray) -> xr.DataArray | float:
+    """A mask, climatology or weight on the coordinates of `values`; numbers pass.
+
+    Raises:
+        InputError: another grid. (xarray's own arithmetic would silently keep the common points, if there are any.)
+    """
+    if not isinstance(other, xr.DataArray):
+        return other
+    return aligned(values, other)[1]
+
+
 def weighted_mean(
     values: xr.DataArray, over: Dims, weights: str | xr.DataArray = "area", mask: xr.DataArray | None = None
 ):
@@ -54,16 +65,13 @@ def weighted_mean(
         mask: True where values count.
     """
     over = [d for d in over if d in values.dims]
-    w = weights
-    if isinstance(w, str):
-        w = (
-            weights_of(values, w)
-            if "lat" in values.coords and "lat" in values.dims and "lat" in over
-            else xr.DataArray(1.0)
-        )
+    if not isinstance(weights, str):
+        w = matched(weights, values)
+    else:
+        w = weights_of(values, weights) if "lat" in over and "lat" in values.coords else xr.DataArray(1.0)
     ok = values.notnull()
     if mask is not None:
-        ok = ok & mask.astype(bool)
+        ok = ok & matched(mask, values).astype(bool)
     w = w * ok
     total, weight = (values.where(ok, 0.0) * w).sum(over), w.sum([d for d in over if d in w.dims])
     # A dimension that neither mask nor weights carry still multiplies the count.
@@ -99,6 +107,7 @@ def rmse(forecast, truth, over: Dims = ("lat", "lon"), weights="area", mask=None
 def acc(forecast, truth, climatology, over: Dims = ("lat", "lon"), weights="area", mask=None) -> xr.DataArray:
     """Anomaly correlation: of forecast minus climatology with truth minus climatology, uncentred."""
     f, o = aligned(forecast, truth)
+    climatology = matched(climatology, f)
     a, b = f - climatology, o - climatology
     both = a.notnull() & b.notnull()
     a, b = a.where(both), b.where(both)
@@ -144,7 +153,7 @@ def zonal_power_spectrum(field: xr.DataArray, weights="area") -> xr.DataArray:
         input_core_dims=[["lon"]],
         output_core_dims=[["wavenumber"]],
         dask="parallelized",
-        dask_gufunc_kwargs={"output_sizes": {"wavenumber": n // 2 + 1}},
+        dask_gufunc_kwargs={"output_sizes": {"wavenumber": n // 2 + 1}, "allow_rechunk": True},
         output_dtypes=[field.dtype],
     ).assign_coords(wavenumber=np.arange(n // 2 + 1))
     return weighted_mean(out, ("lat",), weights)

@@ -106,21 +106,21 @@ def spread_skill_ratio(forecast, truth, over: Dims = ("lat", "lon"), weights="ar
     return (top / weighted_mean(error.where(both), over, weights, mask)) ** 0.5
 
 
-def rank_histogram(forecast, truth, over: Dims | None = None, seed: int = 0) -> xr.DataArray:
-    """How often the truth falls in each of the M + 1 gaps of the sorted members; ties are broken at random.
+def rank_histogram(forecast, truth, over: Dims | None = None) -> xr.DataArray:
+    """How often the truth falls in each of the M + 1 gaps of the sorted members.
 
-    Points with a missing member or truth are left out. `over` None counts everything.
+    A truth equal to k members lies in k + 1 gaps at once and counts 1 / (k + 1) in each: the expectation of breaking ties at
+    random (Hamill and Colucci 1998), which depends neither on a seed nor on the order of the points. Points with a missing
+    member or truth are left out. `over` None counts everything.
     """
     _need_members(forecast, "rank_histogram")
     _no_members(truth, "rank_histogram")
     f, o = aligned(forecast, truth)
     members = f.sizes["member"]
     below, ties = (f < o).sum("member"), (f == o).sum("member")
-    rng = np.random.default_rng(seed)
-    ranks = below + np.floor(rng.random(below.shape) * (ties.values + 1)).astype(int)
-    ok = f.notnull().all("member") & o.notnull()
-    counted = list(ranks.dims) if over is None else [d for d in over if d in ranks.dims]
-    counts = [((ranks == r) & ok).sum(counted) for r in range(members + 1)]
+    share = (1 / (ties + 1)).where(f.notnull().all("member") & o.notnull(), 0.0)
+    counted = list(share.dims) if over is None else [d for d in over if d in share.dims]
+    counts = [share.where((below <= r) & (r <= below + ties), 0.0).sum(counted) for r in range(members + 1)]
     return xr.concat(counts, dim="rank").assign_coords(rank=np.arange(members + 1))
 
 

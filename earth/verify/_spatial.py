@@ -4,6 +4,7 @@ import numpy as np
 import xarray as xr
 
 from sciax.core.errors import InputError
+from sciax.earth._grid import is_global
 from sciax.earth.verify._deterministic import Dims, aligned, weighted_mean
 
 
@@ -44,11 +45,11 @@ def far(table: xr.Dataset) -> xr.DataArray:
     return table["false_alarms"] / bottom.where(bottom > 0)
 
 
-def fss(forecast, truth, threshold: float, window: int, *, periodic: bool = False) -> xr.DataArray:
+def fss(forecast, truth, threshold: float, window: int, *, periodic: bool | None = None) -> xr.DataArray:
     """Fractions skill score in a square window of `window` grid points (odd).
 
     1 - mean (p_f - p_o)^2 / (mean p_f^2 + mean p_o^2), p the fraction of the window at or above the threshold. At the edges
-    only the points inside the domain count (`periodic`: longitudes wrap). With no event in either field the score is 1: there
+    only the points inside the domain count (`periodic`: longitudes wrap, by default where they go round the globe). With no event in either field the score is 1: there
     is nothing to miss. Missing points count neither as event nor as area.
 
     Source: Roberts and Lean (2008).
@@ -56,29 +57,38 @@ def fss(forecast, truth, threshold: float, window: int, *, periodic: bool = Fals
     Raises:
         InputError: a window that is even or larger than the domain.
     """
-    f, o = aligned(forecast, truth)
+    # Windows hold neighbours: both grids must run in order, whatever order they came in.
+    f, o = (x.sortby([d for d in ("lat", "lon") if d in x.coords]) for x in aligned(forecast, truth))
     if window < 1 or window % 2 == 0 or window > min(f.sizes["lat"], f.sizes["lon"]):
         raise InputError(
             "the window must be odd and fit the domain",
             got=window,
             expected=f"1 to {min(f.sizes['lat'], f.sizes['lon'])}",
         )
+    wrap = "lon" in f.coords and is_global(f["lon"].values) if periodic is None else periodic
     ok = (f.notnull() & o.notnull()).transpose(..., "lat", "lon")
     a = ((f >= threshold) & ok).transpose(..., "lat", "lon")
     b = ((o >= threshold) & ok).transpose(..., "lat", "lon")
 
     def score(a, b, ok):
-        area = _box(ok.astype(float), window, periodic)
+        area = _box(ok.astype(float), window, wrap)
         some = area > 0
         area = np.where(some, area, 1)
-        pf, po = _box(a.astype(float), window, periodic) / area, _box(b.astype(float), window, periodic) / area
+        pf, po = _box(a.astype(float), window, wrap) / area, _box(b.astype(float), window, wrap) / area
         use = ok & some
         top = np.where(use, (pf - po) ** 2, 0).sum((-2, -1))
         bottom = np.where(use, pf**2 + po**2, 0).sum((-2, -1))
         return np.where(bottom > 0, 1 - top / np.where(bottom > 0, bottom, 1), 1.0)
 
     return xr.apply_ufunc(
-        score, a, b, ok, input_core_dims=[["lat", "lon"]] * 3, dask="parallelized", output_dtypes=[float]
+        score,
+        a,
+        b,
+        ok,
+        input_core_dims=[["lat", "lon"]] * 3,
+        dask="parallelized",
+        dask_gufunc_kwargs={"allow_rechunk": True},
+        output_dtypes=[float],
     )
 
 

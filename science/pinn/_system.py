@@ -70,8 +70,13 @@ class Prepared(eqx.Module):
     across: "Prepared | None" = None
 
 
-BLOCK = 512
-"""Points whose residuals and gradient are worked through together on a CPU: those of a usual network fit its cache."""
+CACHE = 2**19
+"""Bytes of one layer's values and derivatives that are worked through together on a CPU: they stay in a core's own cache."""
+
+
+def block_size(derivatives: int, width: int, dtype: Any) -> int:
+    """Points in a block of the loss: a layer of that width, with so many derivatives carried, fills `CACHE`."""
+    return max(64, CACHE // (max(derivatives, 1) * width * jnp.dtype(dtype).itemsize))
 
 
 @dataclass(frozen=True, eq=False)
@@ -479,7 +484,9 @@ class System:
             def squares(model: Model, part: Prepared, term: Term = term) -> Array:
                 return jnp.sum(part.weights * jnp.sum(self.residual(term, model, part) ** 2, axis=0))
 
-            block = BLOCK if jax.default_backend() == "cpu" else points
+            block = points
+            if jax.default_backend() == "cpu":
+                block = block_size(len(term.indices), self.options.width, self.dtype)
             total = total + weights[k] * sum_in_blocks(squares, model, data, block=block) / points
         return total
 

@@ -19,6 +19,7 @@ from jaxtyping import Array, Complex
 
 from sciax.core.errors import UnsupportedError
 from sciax.core.ops.gates._program import Program
+from sciax.core.ops.gates._repeat import repeated
 from sciax.core.ops.gates._step import adjoint_step, step
 
 LOCAL = 4
@@ -206,6 +207,7 @@ def _wide_inputs(coefficients, p: Plan, program: Program):
     return c, jnp.asarray(p.masks[:, 0]), jnp.asarray(program.flips_parity[first].astype(_UINT)), jnp.asarray(p.wide)
 
 
+@repeated
 def run_blocks(
     psi: Complex[Array, "*batch amplitudes"], coefficients: Complex[Array, "*batch gates 4"], *, program: Program
 ) -> Complex[Array, "*batch amplitudes"]:
@@ -245,7 +247,8 @@ def run_blocks(
 
 
 def run_adjoint(psi_out, coefficients, cotangent, *, program: Program):
-    """As `_xla.run_adjoint`, in blocks: the derivative in a block's matrix is one product, carried to the coefficients after."""
+    """As `_xla.run_adjoint` of one repetition: the derivative in a block's matrix is one product, carried to the coefficients
+    after all blocks."""
     p = plan(program)
     index = lax.iota(_UINT, 1 << program.num_qubits)
     all_matrices, transpose = jax.vjp(lambda c: matrices(c, p), coefficients)
@@ -255,7 +258,7 @@ def run_adjoint(psi_out, coefficients, cotangent, *, program: Program):
 
         def single(carry):
             psi, lam = (_amplitudes(s) for s in carry)
-            (psi, lam), sums = adjoint_step(psi, lam, c, index, *masks, flips)
+            (psi, lam), sums = adjoint_step(psi, lam, c, index, masks[0], masks[1], masks[2], masks[3], flips)
             return (_planes(psi), _planes(lam)), (jnp.zeros_like(matrix), sums)
 
         def dense(carry):
@@ -272,9 +275,9 @@ def run_adjoint(psi_out, coefficients, cotangent, *, program: Program):
     start = jnp.asarray(p.start)
     carry = tuple(_permute(_planes(s), start) for s in (psi_out, jnp.conj(cotangent)))
     inputs = (jnp.asarray(p.scatter), all_matrices, *_wide_inputs(coefficients, p, program))
-    (_, lam), (changes, sums) = lax.scan(body, carry, inputs, reverse=True)
+    (psi, lam), (changes, sums) = lax.scan(body, carry, inputs, reverse=True)
     (total,) = transpose(changes)
     if p.wide.any():
         total = total.at[..., p.members[p.wide, 0], :].add(jnp.moveaxis(sums[p.wide], 0, -2))
     total = jnp.where(program.active[:, None], total, 0)
-    return jnp.conj(_amplitudes(lam)), total
+    return _amplitudes(psi), jnp.conj(_amplitudes(lam)), total

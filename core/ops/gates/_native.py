@@ -1,6 +1,6 @@
 """The compiled CPU kernel (core/ops/native/gates.cc), where it is installed."""
 
-from functools import cache
+from functools import cache, partial
 
 import jax
 import jax.numpy as jnp
@@ -9,6 +9,7 @@ import numpy as np
 from sciax.core.errors import MissingDependencyError
 from sciax.core.ops.gates import _schedule
 from sciax.core.ops.gates._program import Program
+from sciax.core.ops.gates._repeat import repeated, repeated_adjoint
 
 
 @cache
@@ -54,22 +55,36 @@ def _attributes(program: Program, dtype, planes: int):
     }
 
 
+def _state(coefficients, program: Program):
+    return jax.ShapeDtypeStruct((*coefficients.shape[:-2], 1 << program.num_qubits), coefficients.dtype)
+
+
+@repeated
 def run(psi, coefficients, *, program: Program):
-    """Final states; psi None means |0...0>."""
-    out = jax.ShapeDtypeStruct((*coefficients.shape[:-2], 1 << program.num_qubits), coefficients.dtype)
-    attributes = _attributes(program, coefficients.dtype, 2)
-    if psi is None:
-        return jax.ffi.ffi_call("sciax_gates_prepare", out)(coefficients, **attributes)
-    return jax.ffi.ffi_call("sciax_gates_run", out)(psi, coefficients, **attributes)
+    """Final states."""
+    call = jax.ffi.ffi_call("sciax_gates_run", _state(coefficients, program))
+    return call(psi, coefficients, **_attributes(program, coefficients.dtype, 2))
 
 
-def adjoint(psi_out, coefficients, cotangent, *, program: Program):
-    """(d initial state, d coefficients), as `_xla.run_adjoint`."""
+def prepare(coefficients, *, program: Program):
+    """Final states from |0...0>, one repetition."""
+    call = jax.ffi.ffi_call("sciax_gates_prepare", _state(coefficients, program))
+    return call(coefficients, **_attributes(program, coefficients.dtype, 2))
+
+
+def adjoint(psi_out, coefficients, cotangent, *, program: Program, undo: bool = False):
+    """(initial state if `undo`, d initial state, d coefficients) of one repetition, as `_xla.run_adjoint`."""
     state = jax.ShapeDtypeStruct(psi_out.shape, psi_out.dtype)
     outs = (state, jax.ShapeDtypeStruct(coefficients.shape, coefficients.dtype), state)
     attributes = _attributes(program, coefficients.dtype, 4)
-    ct_psi, ct_c, _ = jax.ffi.ffi_call("sciax_gates_adjoint", outs)(psi_out, coefficients, cotangent, **attributes)
-    return ct_psi, jnp.where(program.active[:, None], ct_c, 0)
+    if undo:
+        # The kernel does not write the state of the last pass it undoes, so an empty one is put there.
+        attributes["schedule"] = _schedule.with_empty_pass(attributes["schedule"])
+    ct_psi, ct_c, before = jax.ffi.ffi_call("sciax_gates_adjoint", outs)(psi_out, coefficients, cotangent, **attributes)
+    return before, ct_psi, jnp.where(program.active[:, None], ct_c, 0)
+
+
+adjoint_repeated = repeated_adjoint(partial(adjoint, undo=True))
 
 
 def pauli(psi, coefficients, *, num_qubits: int, terms: np.ndarray):

@@ -1,5 +1,7 @@
 """Registration of the state-vector operators, with NumPy oracles."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from sciax.core.ops._registry import Sample, operator
@@ -12,7 +14,7 @@ def _oracle_run(psi, coefficients, *, program: Program, implementation="auto"):
     """Amplitude by amplitude, straight from the definition."""
     psi, coefficients = np.asarray(psi, np.complex128), np.asarray(coefficients, np.complex128)
     index = np.arange(psi.shape[-1])
-    for g, (x, z, cmask, cval, _) in enumerate(program.rows):
+    for g, (x, z, cmask, cval, _) in [*enumerate(program.rows)] * program.repeats:
         a0, a1, b0, b1 = (coefficients[..., g, k, None] for k in range(4))
         odd = parity(index & z).astype(bool)
         inside = ((index & cmask) == cval) | ((index & cmask) == (cval ^ (x & cmask)))
@@ -66,6 +68,7 @@ def _run_samples(rng):
         yield Sample(label, (_state(rng, n), c), {"program": program})
     program, c = random_program(rng, 3, 5)
     yield Sample("badly scaled", (1e4 * _state(rng, 3), c), {"program": program})
+    yield Sample("repeated", (_state(rng, 3), c), {"program": replace(program, repeats=3)})
 
 
 def _block_samples(rng):
@@ -81,6 +84,8 @@ def _prepare_samples(rng):
     for label, n, gates in (("ordinary", 4, 6), ("size one", 1, 3), ("odd", 3, 5), ("large", 7, 9)):
         program, c = random_program(rng, n, gates)
         yield Sample(label, (c,), {"program": program})
+    program, c = random_program(rng, 3, 4)
+    yield Sample("repeated", (c,), {"program": replace(program, repeats=3)})
     # gates are unitary, so what can be badly scaled is how far they are from the identity
     program = Program.of(3, [Instruction(1, 1), Instruction(6, 2), Instruction(0, 4)])
     a, b = np.cos(1e-4), np.sin(1e-4)
@@ -92,11 +97,11 @@ def _prepare_samples(rng):
 
 
 def _flops(psi, coefficients, *, program: Program, **_):
-    return 14.0 * np.size(psi) * program.num_instructions
+    return 14.0 * np.size(psi) * program.num_instructions * program.repeats
 
 
 def _prepare_flops(coefficients, *, program: Program, **_):
-    return 14.0 * (1 << program.num_qubits) * program.num_instructions
+    return 14.0 * (1 << program.num_qubits) * program.num_instructions * program.repeats
 
 
 def _oracle_apply(psi, coefficients, *, terms: _p.PauliTerms):

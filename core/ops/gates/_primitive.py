@@ -122,15 +122,20 @@ def _prepare_xla(coefficients, *, program, implementation):
 
 
 def _prepare_native(coefficients, *, program, implementation):
-    return _native.run(None, coefficients, program=program)
+    if program.repeats == 1:
+        return _native.prepare(coefficients, program=program)
+    start = _xla.zero_state(program, coefficients.dtype, coefficients.shape[:-2])
+    return _native.run(start, coefficients, program=program)
 
 
 def _adjoint_xla(psi_out, coefficients, cotangent, *, program, implementation):
-    return _xla.run_adjoint(psi_out, coefficients, cotangent, program=program)
+    return _xla.run_adjoint(psi_out, coefficients, cotangent, program=program)[1:]
 
 
 def _adjoint_native(psi_out, coefficients, cotangent, *, program, implementation):
-    return _native.adjoint(psi_out, coefficients, cotangent, program=program)
+    if program.repeats == 1:
+        return _native.adjoint(psi_out, coefficients, cotangent, program=program)[1:]
+    return _native.adjoint_repeated(psi_out, coefficients, cotangent, program=program)[1:]
 
 
 def _tangent_xla(psi, coefficients, psi_out, dpsi, dcoefficients, *, program, implementation):
@@ -265,7 +270,7 @@ def _inverse(c, program):
 
 @cache
 def _reversed(program: Program) -> Program:
-    return Program.from_rows(program.num_qubits, program.rows[::-1])
+    return Program.from_rows(program.num_qubits, program.rows[::-1], program.repeats)
 
 
 ad.primitive_jvps[_run_p] = _run_jvp

@@ -44,10 +44,17 @@ class Instruction:
 
 @dataclass(frozen=True)
 class Program:
-    """A static, hashable sequence of instructions on `num_qubits` qubits."""
+    """A static, hashable sequence of instructions on `num_qubits` qubits.
+
+    Attributes:
+        num_qubits: width of the register.
+        table: the instructions, as `rows` in bytes.
+        repeats: how often the whole sequence runs, each time with the same coefficients: scanned, never written out.
+    """
 
     num_qubits: int
     table: bytes
+    repeats: int = 1
 
     @classmethod
     def of(cls, num_qubits: int, instructions: Iterable[Instruction]) -> "Program":
@@ -60,8 +67,14 @@ class Program:
         return cls.from_rows(num_qubits, np.array(rows, np.int64).reshape(-1, 5))
 
     @classmethod
-    def from_rows(cls, num_qubits: int, rows: np.ndarray) -> "Program":
-        """From an integer table with columns x, z, cmask, cval, flags (bit 0: active, bit 1: real)."""
+    def from_rows(cls, num_qubits: int, rows: np.ndarray, repeats: int = 1) -> "Program":
+        """From an integer table with columns x, z, cmask, cval, flags (bit 0: active, bit 1: real).
+
+        Raises:
+            InputError: as `of`, and fewer than one repetition.
+        """
+        if repeats < 1:
+            raise InputError("a program runs at least once", got=repeats)
         if not 0 <= num_qubits <= MAX_QUBITS:
             raise InputError("number of qubits out of range", got=num_qubits, expected=f"0..{MAX_QUBITS}")
         rows = np.ascontiguousarray(rows, np.int64)
@@ -70,7 +83,7 @@ class Program:
             raise InputError(f"an instruction touches a qubit outside the register of {num_qubits}")
         if np.any(rows[:, 3] & ~rows[:, 2]):
             raise InputError("a condition value has bits outside its mask")
-        return cls(num_qubits, rows.tobytes())
+        return cls(num_qubits, rows.tobytes(), repeats)
 
     @cached_property
     def rows(self) -> np.ndarray:
@@ -78,7 +91,13 @@ class Program:
         return np.frombuffer(self.table, np.int64).reshape(-1, 5)
 
     @property
+    def once(self) -> "Program":
+        """One repetition."""
+        return self if self.repeats == 1 else Program(self.num_qubits, self.table)
+
+    @property
     def num_instructions(self) -> int:
+        """Instructions of one repetition."""
         return len(self.table) // 40
 
     @cached_property
@@ -92,7 +111,7 @@ class Program:
         return (self.rows[:, 4] & 1).astype(bool)
 
     def __hash__(self) -> int:  # bytes cache their own hash, so this is cheap however long the program
-        return hash((self.num_qubits, self.table))
+        return hash((self.num_qubits, self.table, self.repeats))
 
 
 def parity(values: np.ndarray | Sequence[int]) -> np.ndarray:

@@ -56,3 +56,9 @@ def schedule(program: Program, bits: int) -> np.ndarray:
         passes.append([len(qubits), *qubits, len(taken), *taken])
         pending = deferred
     return np.array([len(passes), *(v for p in passes for v in p)], np.int64)
+
+
+def with_empty_pass(passes: np.ndarray) -> np.ndarray:
+    """The same passes after one without instructions, on the first one's qubits."""
+    qubits = passes[1 : 2 + passes[1]]
+    return np.concatenate([[passes[0] + 1], qubits, [0], passes[1:]])

@@ -12,6 +12,7 @@ from jaxtyping import Array, Complex
 from sciax.core.errors import ShapeError
 from sciax.core.ops.gates import _blocks
 from sciax.core.ops.gates._program import Program
+from sciax.core.ops.gates._repeat import repeated, repeated_adjoint
 from sciax.core.ops.gates._step import adjoint_step, step
 
 _UINT = np.uint32
@@ -24,6 +25,7 @@ def _columns(program: Program):
     return *masks, jnp.asarray(program.flips_parity.astype(_UINT))
 
 
+@repeated
 def run_plain(
     psi: Complex[Array, "*batch amplitudes"], coefficients: Complex[Array, "*batch gates 4"], *, program: Program
 ) -> Complex[Array, "*batch amplitudes"]:
@@ -44,26 +46,28 @@ def run_plain(
     return lax.scan(body, jnp.broadcast_to(psi, shape), (leading, *_columns(program)))[0]
 
 
+@repeated_adjoint
 def run_adjoint(psi_out, coefficients, cotangent, *, program: Program):
-    """Transposed derivative of the run of a unitary program, from its final state: (d initial state, d coefficients).
+    """Transposed derivative of the run of a unitary program, from its final state: (initial state, its derivative, that of
+    the coefficients).
 
     Walks the program backwards, undoing each gate on the state and transposing it on the cotangent, so the memory is a few
     states however long the program is.
     """
     if program.num_instructions == 0:
-        return cotangent, jnp.zeros_like(coefficients)
+        return psi_out, cotangent, jnp.zeros_like(coefficients)
     if _blocks.use(program):
         return _blocks.run_adjoint(psi_out, coefficients, cotangent, program=program)
     index = lax.iota(_UINT, 1 << program.num_qubits)
 
     def body(carry, inputs):
-        c, x, z, cmask, cval, flips = inputs
-        return adjoint_step(*carry, c, index, x, z, cmask, cval, flips)
+        (psi, lam), (c, x, z, cmask, cval, flips) = carry, inputs
+        return adjoint_step(psi, lam, c, index, x, z, cmask, cval, flips)
 
     start = (psi_out, jnp.conj(cotangent))
-    (_, lam), sums = lax.scan(body, start, (jnp.moveaxis(coefficients, -2, 0), *_columns(program)), reverse=True)
+    (psi, lam), sums = lax.scan(body, start, (jnp.moveaxis(coefficients, -2, 0), *_columns(program)), reverse=True)
     sums = jnp.where(program.active[:, None], jnp.moveaxis(sums, 0, -2), 0)
-    return jnp.conj(lam), sums
+    return psi, jnp.conj(lam), sums
 
 
 def run_tangent(psi, coefficients, dpsi, dcoefficients, *, program: Program):

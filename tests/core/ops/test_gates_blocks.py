@@ -1,12 +1,14 @@
 """Dense blocks of the portable state-vector path: the same values and derivatives as instruction by instruction."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from sciax.core.errors import UnsupportedError
-from sciax.core.ops.gates import Instruction, Program, _blocks, _xla, gates_run, run_plain
+from sciax.core.errors import InputError, UnsupportedError
+from sciax.core.ops.gates import Instruction, Program, _blocks, _native, _xla, gates_run, run_plain
 from sciax.core.ops.gates._operators import _oracle_run, random_program
 
 pytestmark = pytest.mark.usefixtures("x64")
@@ -126,3 +128,31 @@ def test_small_register_is_refused():
     program, c = random_program(np.random.default_rng(0), 3, 4)
     with pytest.raises(UnsupportedError, match="smaller than a block"):
         _blocks.run_blocks(jnp.ones(8) + 0j, jnp.asarray(c), program=program)
+
+
+@pytest.mark.parametrize("implementation", ["native", "xla"])
+def test_repetitions_are_the_program_written_out(implementation):
+    """Values, derivatives and batches of a scanned program, on a register that the compiled kernel walks in several blocks."""
+    if implementation == "native" and not _native.available():
+        pytest.skip("the compiled kernel is not built here")
+    rng = np.random.default_rng(2)
+    n = 13 if implementation == "native" else 5
+    program, c = random_program(rng, n, 6)
+    thrice, long = replace(program, repeats=3), Program.from_rows(n, np.tile(program.rows, (3, 1)))
+    psi, ct = jnp.asarray(_state(rng, n)), jnp.asarray(_state(rng, n))
+
+    def pulled(p, k):
+        run = lambda s, m: gates_run(s, m, program=p, implementation=implementation)  # noqa: E731
+        out, back = jax.vjp(run, psi, k)
+        return out, *back(ct)
+
+    out, dpsi, dc = jax.jit(lambda k: pulled(thrice, k))(jnp.asarray(c))
+    expected, dpsi_long, dc_long = pulled(long, jnp.asarray(np.tile(c, (3, 1))))
+    np.testing.assert_allclose(out, expected, atol=1e-13)
+    np.testing.assert_allclose(dpsi, dpsi_long, atol=1e-13)
+    np.testing.assert_allclose(dc, dc_long.reshape(3, 6, 4).sum(0), atol=1e-12)
+
+
+def test_fewer_than_one_repetition_is_refused():
+    with pytest.raises(InputError, match="at least once"):
+        Program.from_rows(1, np.zeros((1, 5)), 0)
