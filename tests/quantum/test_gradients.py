@@ -161,6 +161,34 @@ def test_a_trace_does_not_grow_with_the_number_of_gates():
     assert equations(2) == equations(40)
 
 
+def test_repeated_blocks_are_scanned():
+    """A long repetition is a scan: the trace does not grow with it, and values and derivatives are those written out."""
+    layer = hardware_efficient(3, 1).rename(lambda name: f"r_{name}")
+    h, p = tfim(3), np.random.default_rng(2).uniform(0, 3, len(layer.names))
+
+    def trace(count):
+        """Equations, those inside others included."""
+        circuit = Circuit(3).h(0) + layer.repeat(count)
+        return str(jax.make_jaxpr(jax.grad(lambda v: expectation(circuit, h, v)))(p)).count(" = ")
+
+    assert trace(1000) == trace(10_000) < 2 * trace(3)
+    # 101 repetitions: a scan and a remainder; nested; the same with all gates in a row
+    circuit = Circuit(3).h(0) + layer.repeat(101)
+    row = Circuit.from_gates(3, circuit.gates, circuit.values)
+    for backend in ("auto", "xla"):
+        of = lambda c, backend=backend: jax.value_and_grad(lambda v: expectation(c, h, v, backend=backend))(p)  # noqa: E731
+        (value, slope), (row_value, row_slope) = of(circuit), of(row)
+        assert abs(value - row_value) < 1e-12
+        np.testing.assert_allclose(slope, row_slope, atol=1e-10)
+    nested, inverse = layer.repeat(10).repeat(20), layer.repeat(200).inverse()
+    np.testing.assert_allclose(statevector(nested + inverse, p), np.eye(8)[0], atol=1e-12)
+
+
+def test_a_repeated_measurement_is_still_refused():
+    with pytest.raises(UnsupportedError, match="in the middle"):
+        statevector(Circuit(1, 1).h(0).measure(0).repeat(2))
+
+
 @pytest.mark.parametrize(
     "call, words",
     [
