@@ -41,6 +41,7 @@ from sciax.quantum._noise import pauli_channel as pauli_channel
 from sciax.quantum._noise import phase_damping as phase_damping
 from sciax.quantum._noise import phase_flip as phase_flip
 from sciax.quantum._noise import thermal_relaxation as thermal_relaxation
+from sciax.quantum._order import reorder as reorder
 from sciax.quantum._pauli import PauliSum as PauliSum
 from sciax.quantum._pauli import pauli as pauli
 from sciax.quantum._sample import counts as counts

@@ -1,7 +1,7 @@
 """The gate methods of a circuit. Angles come first, then targets; every gate takes controls."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -14,8 +14,17 @@ from sciax.quantum._noise_families import NamedChannel
 Qubits = int | Sequence[int]
 
 
-def _tuple(qubits: Qubits) -> tuple[int, ...]:
-    return tuple(int(q) for q in qubits) if isinstance(qubits, Sequence | range) else (int(qubits),)
+def as_indices(qubits: Any) -> tuple[int, ...]:
+    """Numbers of qubits or bits as a tuple.
+
+    Raises:
+        InputError: something that is not a whole number, which rounding would send to another qubit.
+    """
+    items = tuple(qubits) if isinstance(qubits, Iterable) and not isinstance(qubits, str) else (qubits,)
+    for q in items:
+        if isinstance(q, bool) or not isinstance(q, int | np.integer):
+            raise InputError("a qubit or bit is given by its number", got=repr(q), expected="a whole number")
+    return tuple(int(q) for q in items)
 
 
 class Builder(ABC):
@@ -115,19 +124,19 @@ class Builder(ABC):
 
     def cx(self, control: int, target: int, **options: Any) -> Self:
         """Controlled X."""
-        return self.gate("x", target, controls=(control, *_tuple(options.pop("controls", ()))), **options)
+        return self.gate("x", target, controls=(control, *as_indices(options.pop("controls", ()))), **options)
 
     def cy(self, control: int, target: int, **options: Any) -> Self:
         """Controlled Y."""
-        return self.gate("y", target, controls=(control, *_tuple(options.pop("controls", ()))), **options)
+        return self.gate("y", target, controls=(control, *as_indices(options.pop("controls", ()))), **options)
 
     def cz(self, control: int, target: int, **options: Any) -> Self:
         """Controlled Z."""
-        return self.gate("z", target, controls=(control, *_tuple(options.pop("controls", ()))), **options)
+        return self.gate("z", target, controls=(control, *as_indices(options.pop("controls", ()))), **options)
 
     def ch(self, control: int, target: int, **options: Any) -> Self:
         """Controlled Hadamard."""
-        return self.gate("h", target, controls=(control, *_tuple(options.pop("controls", ()))), **options)
+        return self.gate("h", target, controls=(control, *as_indices(options.pop("controls", ()))), **options)
 
     def cp(self, angle: Any, control: int, target: int) -> Self:
         """Controlled phase shift."""
@@ -207,7 +216,7 @@ class Builder(ABC):
         Raises:
             InputError: letters other than I, X, Y, Z, or not one for each target.
         """
-        targets = _tuple(targets)
+        targets = as_indices(targets)
         if len(letters) != len(targets) or set(letters) - set("IXYZ"):
             raise InputError(
                 "a Pauli rotation needs one letter of I, X, Y, Z for each target", got=f"{letters!r} on {list(targets)}"
@@ -227,7 +236,7 @@ class Builder(ABC):
         Raises:
             InputError: empty lists, unequal lengths, or an index in both.
         """
-        creators, annihilators = _tuple(creators), _tuple(annihilators)
+        creators, annihilators = as_indices(creators), as_indices(annihilators)
         if not creators or len(creators) != len(annihilators) or set(creators) & set(annihilators):
             raise InputError(
                 "an excitation moves as many electrons as it takes, between different orbitals",
@@ -255,7 +264,7 @@ class Builder(ABC):
         Raises:
             InputError: not unitary, or not of the targets' size.
         """
-        targets = _tuple(targets)
+        targets = as_indices(targets)
         m = Matrix.of(matrix)
         if m.size != 1 << len(targets):
             raise InputError("the matrix does not fit its targets", got=f"{m.size} rows", expected=1 << len(targets))
@@ -277,12 +286,12 @@ class Builder(ABC):
         Raises:
             InputError: at an angle of 0.7, 0.8, ... its matrix is not unitary or has a wrong size.
         """
-        targets = _tuple(targets)
-        probe = Matrix.of(np.asarray(function(*(0.7 + 0.1 * k for k in range(len(angles))))))
-        if probe.size != 1 << len(targets):
-            raise InputError(
-                "the custom matrix does not fit its targets", got=f"{probe.size} rows", expected=1 << len(targets)
-            )
+        targets = as_indices(targets)
+        probe = np.asarray(function(*(0.7 + 0.1 * k for k in range(len(angles)))))
+        size = 1 << len(targets)
+        if probe.shape != (size, size):
+            raise InputError("the custom matrix does not fit its targets", got=probe.shape, expected=(size, size))
+        Matrix.of(probe)  # refuses what is not unitary
         return self._add(
             Gate("custom", targets, _controls(controls, negative), (), CustomFunction(function)), tuple(angles)
         )
@@ -291,8 +300,8 @@ class Builder(ABC):
 
     def measure(self, qubits: Qubits, bits: Qubits | None = None) -> Self:
         """Measure qubits in the computational basis into classical bits (default: bits of the same numbers)."""
-        qubits = _tuple(qubits)
-        bits = qubits if bits is None else _tuple(bits)
+        qubits = as_indices(qubits)
+        bits = qubits if bits is None else as_indices(bits)
         if len(bits) != len(qubits):
             raise InputError("one classical bit for each measured qubit", got=f"{len(qubits)} qubits, {len(bits)} bits")
         out = self
@@ -300,9 +309,12 @@ class Builder(ABC):
             out = out._add(Gate("measure", (q,), bits=(b,)), ())
         return out
 
-    def reset(self, q: int) -> Self:
-        """Set a qubit to |0>."""
-        return self._add(Gate("reset", (q,)), ())
+    def reset(self, qubits: Qubits) -> Self:
+        """Set qubits to |0>."""
+        out = self
+        for q in as_indices(qubits):
+            out = out._add(Gate("reset", (q,)), ())
+        return out
 
     def barrier(self, *qubits: int) -> Self:
         """A mark in the drawing; no effect."""
@@ -310,7 +322,7 @@ class Builder(ABC):
 
     def channel(self, channel: Any, targets: Qubits) -> Self:
         """A noise channel (see sciax.quantum's channel functions); strengths given as names become parameters."""
-        targets = _tuple(targets)
+        targets = as_indices(targets)
         if channel.num_qubits != len(targets):
             raise InputError("the channel does not fit its targets", got=len(targets), expected=channel.num_qubits)
         if isinstance(channel, NamedChannel):
@@ -323,7 +335,7 @@ class Builder(ABC):
         Raises:
             InputError: a value that does not fit the bits; a condition inside the body.
         """
-        bits = _tuple(bits)
+        bits = as_indices(bits)
         if not 0 <= value < 1 << len(bits):
             raise InputError(
                 "a condition's value does not fit its bits", got=value, expected=f"0..{(1 << len(bits)) - 1}"
@@ -335,4 +347,4 @@ class Builder(ABC):
 
 
 def _controls(positive: Qubits, negative: Qubits) -> tuple[tuple[int, int], ...]:
-    return tuple((q, 1) for q in _tuple(positive)) + tuple((q, 0) for q in _tuple(negative))
+    return tuple((q, 1) for q in as_indices(positive)) + tuple((q, 0) for q in as_indices(negative))

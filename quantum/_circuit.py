@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from sciax.core.errors import InputError, UnsupportedError, did_you_mean
-from sciax.quantum._builder import Builder
+from sciax.quantum._builder import Builder, as_indices
 from sciax.quantum._expression import split_angle
 from sciax.quantum._gate import Gate
 from sciax.quantum._kinds import ALIASES, kind_of
@@ -289,7 +289,7 @@ class Circuit(Builder):
         Raises:
             InputError: a control that the circuit already uses; UnsupportedError: operations that are not unitary.
         """
-        extra = tuple((q, value) for q in _indices(qubits))
+        extra = tuple((q, value) for q in as_indices(qubits))
         if value not in (0, 1):
             raise InputError("a control value is 0 or 1", got=value)
 
@@ -472,7 +472,7 @@ def table_gate(name: str, targets, angles, controls=(), negative=(), extra=None)
     """A gate of the table without its angles, and these, with their numbers checked; see `Circuit.gate`."""
     name = ALIASES.get(name, name)
     kind = kind_of(name)
-    targets, controls, negative = _indices(targets), _indices(controls), _indices(negative)
+    targets, controls, negative = as_indices(targets), as_indices(controls), as_indices(negative)
     angles = tuple(angles) if isinstance(angles, tuple | list) else (angles,)
     expected = {0: None, -1: 0}.get(kind.targets, kind.targets)
     if expected is not None and len(targets) != expected:
@@ -539,12 +539,6 @@ def _map_gates(ops, function, *, reverse: bool = False):
 
 def _map_keys(ops, change):
     return _map_gates(ops, lambda g: replace(g, angles=tuple(a.rename(change) for a in g.angles)) if g.angles else g)
-
-
-def _indices(qubits: int | Sequence[int]) -> tuple[int, ...]:
-    if isinstance(qubits, int | np.integer):
-        return (int(qubits),)
-    return tuple(int(q) for q in qubits)
 
 
 def _check_gate(gate: Gate, num_qubits: int, num_bits: int) -> None:

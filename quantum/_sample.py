@@ -14,6 +14,7 @@ from sciax.quantum._circuit import Circuit, Structure
 from sciax.quantum._gate import Gate
 from sciax.quantum._lower import Conditioned, Dense, Run, lower
 from sciax.quantum._memory import require_memory
+from sciax.quantum._order import check_order
 from sciax.quantum._pauli import PauliSum
 from sciax.quantum._simulate import (
     BACKENDS,
@@ -77,11 +78,21 @@ def sample(
     return bits
 
 
-def counts(bits: Bool[Array, "shots bits"]) -> dict[str, int]:
-    """How often each bit string came, printed with bit 0 last; most frequent first."""
-    rows, number = np.unique(np.asarray(bits)[:, ::-1], axis=0, return_counts=True)
-    order = np.argsort(-number, kind="stable")
-    return {"".join("1" if b else "0" for b in rows[k]): int(number[k]) for k in order}
+def counts(bits: Bool[Array, "shots bits"], *, order: str = "little") -> dict[str, int]:
+    """How often each bit string came, most frequent first.
+
+    Args:
+        order: "little" prints bit 0 last, as the least significant digit; "big" prints it first.
+
+    Raises:
+        InputError: an unknown order.
+    """
+    check_order(order)
+    columns = np.asarray(bits)
+    columns = columns[:, ::-1] if order == "little" else columns
+    rows, number = np.unique(columns, axis=0, return_counts=True)
+    ranks = np.argsort(-number, kind="stable")
+    return {"".join("1" if b else "0" for b in rows[k]): int(number[k]) for k in ranks}
 
 
 def trajectories(

@@ -15,6 +15,7 @@ from sciax.core.errors import UnsupportedError
 from sciax.quantum._circuit import Circuit
 from sciax.quantum._gate import Gate
 from sciax.quantum._lower import gate_matrix
+from sciax.quantum._order import check_order
 
 _MAX_CONTROLS = 10
 _NAMES = {
@@ -61,10 +62,14 @@ _NAMES = {
 }
 
 
-def to_qasm(circuit: Circuit) -> str:
+def to_qasm(circuit: Circuit, *, order: str = "little") -> str:
     """The circuit as an OpenQASM 2 program; reading it back gives the same unitary, global phase included.
 
+    Args:
+        order: "little" writes qubit k as q[k]; "big" as q[n-1-k], for readers to whom q[0] is the most significant.
+
     Raises:
+        InputError: an unknown order.
         UnsupportedError: unbound parameters, channels, more than 10 controls on a gate that has no name, conditions on bits
             that do not form registers.
     """
@@ -72,6 +77,9 @@ def to_qasm(circuit: Circuit) -> str:
         raise UnsupportedError(
             "OpenQASM 2 has no free parameters", got=", ".join(circuit.names[:8]), remedy="circuit.bind({...}) first"
         )
+    check_order(order)
+    if order == "big":
+        circuit = circuit.remap(range(circuit.num_qubits)[::-1])
     writer = _Writer(circuit)
     for gate in circuit.gates:
         writer.gate(gate)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from sciax.core.errors import MissingFileError, SciaxError, did_you_mean
 from sciax.quantum._circuit import Circuit, GateList
+from sciax.quantum._order import check_order
 from sciax.quantum.qasm._lexer import QasmError, Token, tokenize
 from sciax.quantum.qasm._library import BUILTIN, GATES
 
@@ -38,7 +39,7 @@ class _Register:
     size: int
 
 
-def from_qasm(text: str, *, folder: str | Path | None = None, source: str = "") -> Circuit:
+def from_qasm(text: str, *, folder: str | Path | None = None, source: str = "", order: str = "little") -> Circuit:
     """A circuit from an OpenQASM 2 program.
 
     Registers follow each other in order of declaration: the first qubit of the first qreg is qubit 0, the least significant.
@@ -46,15 +47,18 @@ def from_qasm(text: str, *, folder: str | Path | None = None, source: str = "") 
     Args:
         folder: where included files lie; without it only "qelib1.inc" (built in, the extended one) can be included.
         source: a name for error messages.
+        order: "big" makes the program's first qubit the most significant instead.
 
     Raises:
-        QasmError: with line and column of what is wrong.
+        QasmError: with line and column of what is wrong; InputError: an unknown order.
     """
-    return _Parser(Path(folder) if folder is not None else None).program(text, source)
+    check_order(order)
+    circuit = _Parser(Path(folder) if folder is not None else None).program(text, source)
+    return circuit.remap(range(circuit.num_qubits)[::-1]) if order == "big" else circuit
 
 
-def read_qasm(path: str | Path) -> Circuit:
-    """A circuit from an OpenQASM 2 file; included files are looked for beside it.
+def read_qasm(path: str | Path, *, order: str = "little") -> Circuit:
+    """A circuit from an OpenQASM 2 file; included files are looked for beside it. `order` as in `from_qasm`.
 
     Raises:
         MissingFileError: no such file; QasmError: as `from_qasm`.
@@ -66,7 +70,7 @@ def read_qasm(path: str | Path) -> Circuit:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise QasmError("the file is not text", 1, 1, path.name) from error
-    return from_qasm(text, folder=path.parent, source=path.name)
+    return from_qasm(text, folder=path.parent, source=path.name, order=order)
 
 
 class _Parser:
