@@ -57,6 +57,112 @@ struct Problem {
 
 #define SCIAX_INLINE inline __attribute__((always_inline))
 
+// Memory of two targets of one row: psi = b psi + c (up - down), target += gain psi. kLine: b and c lie along the row.
+template <typename T, bool kGains, bool kLine>
+SCIAX_INLINE void memory_row(T* __restrict t1, T* __restrict t2, T* __restrict psi1, T* __restrict psi2, const T* up1, const T* down1,
+                             const T* up2, const T* down2, const T* b, const T* c, T g1, T g2, const T* cb1, const T* cb2, int64_t n) {
+  const T b0 = *b, c0 = *c;
+#pragma GCC ivdep
+  for (int64_t k = 0; k < n; ++k) {
+    const T bk = kLine ? b[k] : b0, ck = kLine ? c[k] : c0;
+    const T m1 = bk * psi1[k] + ck * (up1[k] - down1[k]), m2 = bk * psi2[k] + ck * (up2[k] - down2[k]);
+    psi1[k] = m1, psi2[k] = m2;
+    t1[k] += kGains ? g1 * cb1[k] * m1 : g1 * m1;
+    t2[k] += kGains ? g2 * cb2[k] * m2 : g2 * m2;
+  }
+}
+
+// The same for a short row with b and c along it, in vectors of 32 bytes: the last one overlaps the one before, so it is read
+// before anything is written; both write the same values where they overlap.
+template <typename T, bool kGains>
+SCIAX_INLINE void memory_line(T* t1, T* t2, T* psi1, T* psi2, const T* up1, const T* down1, const T* up2, const T* down2, const T* b,
+                              const T* c, T g1, T g2, const T* cb1, const T* cb2, int64_t n) {
+  constexpr int64_t kWide = 32 / sizeof(T);
+  typedef T Wide __attribute__((vector_size(32)));
+  if (n < kWide) {
+    memory_row<T, kGains, true>(t1, t2, psi1, psi2, up1, down1, up2, down2, b, c, g1, g2, cb1, cb2, n);
+    return;
+  }
+#define SCIAX_LOAD(name, from) Wide name; __builtin_memcpy(&name, from, sizeof(Wide))
+#define SCIAX_WIDE(k, m1, m2, f1, f2) \
+  Wide m1, m2, f1, f2; \
+  { \
+    SCIAX_LOAD(bk, b + (k)); SCIAX_LOAD(ck, c + (k)); SCIAX_LOAD(u1, up1 + (k)); SCIAX_LOAD(d1, down1 + (k)); \
+    SCIAX_LOAD(u2, up2 + (k)); SCIAX_LOAD(d2, down2 + (k)); SCIAX_LOAD(p1, psi1 + (k)); SCIAX_LOAD(p2, psi2 + (k)); \
+    SCIAX_LOAD(a1, t1 + (k)); SCIAX_LOAD(a2, t2 + (k)); \
+    m1 = bk * p1 + ck * (u1 - d1), m2 = bk * p2 + ck * (u2 - d2); \
+    if (kGains) { \
+      SCIAX_LOAD(w1, cb1 + (k)); SCIAX_LOAD(w2, cb2 + (k)); \
+      f1 = a1 + g1 * w1 * m1, f2 = a2 + g2 * w2 * m2; \
+    } else { \
+      f1 = a1 + g1 * m1, f2 = a2 + g2 * m2; \
+    } \
+  }
+#define SCIAX_STORE(k, m1, m2, f1, f2) \
+  __builtin_memcpy(psi1 + (k), &m1, sizeof(Wide)), __builtin_memcpy(psi2 + (k), &m2, sizeof(Wide)); \
+  __builtin_memcpy(t1 + (k), &f1, sizeof(Wide)), __builtin_memcpy(t2 + (k), &f2, sizeof(Wide))
+  SCIAX_WIDE(n - kWide, tail1, tail2, to1, to2);
+  for (int64_t k = 0; k + kWide < n; k += kWide) {
+    SCIAX_WIDE(k, mine1, mine2, out1, out2);
+    SCIAX_STORE(k, mine1, mine2, out1, out2);
+  }
+  SCIAX_STORE(n - kWide, tail1, tail2, to1, to2);
+#undef SCIAX_LOAD
+#undef SCIAX_WIDE
+#undef SCIAX_STORE
+}
+
+// All slabs' share of row (i, j), while it is in the first cache. kElectric: E from differences of H (backward), else H from E.
+template <typename T, bool kElectric, bool kGains>
+SCIAX_INLINE void slab_row(Problem<T>& p, int64_t i, int64_t j) {
+  const int64_t ny = p.ny, nz = p.nz, plane = ny * nz, at = i * plane + j * nz;
+  const T* zero = p.zero.data();
+  // on a conductor (scalar cb only) the tangential components do not move
+  auto held = [&](int axis, int64_t index, int to) { return kElectric && !kGains && p.wall[axis] && index == 0 && axis != to; };
+  for (int q = 0; q < p.slabs; ++q) {
+    Slab<T>& s = p.slab[q];
+    const int a = int(s.axis), to1 = (a + 1) % 3, to2 = (a + 2) % 3;
+    const int64_t index = a == 0 ? i : j, r = index - s.start;
+    if (a < 2 && (r < 0 || r >= s.size)) continue;
+    const T *b = kElectric ? s.bh : s.be, *c = kElectric ? s.ch : s.ce;
+    T *t1 = (kElectric ? p.e : p.h)[to1] + at, *t2 = (kElectric ? p.e : p.h)[to2] + at;
+    const T *h1 = (kElectric ? p.h : p.e)[to2] + at, *h2 = (kElectric ? p.h : p.e)[to1] + at;
+    T *psi1 = (kElectric ? s.psi_e : s.psi_h)[0], *psi2 = (kElectric ? s.psi_e : s.psi_h)[1];
+    const T *cb1 = kElectric && kGains ? p.cb[to1] + at : nullptr, *cb2 = kElectric && kGains ? p.cb[to2] + at : nullptr;
+    const T gain = !kElectric ? p.db : kGains ? T(-1) : -p.cb_scalar;
+    const T g1 = held(0, i, to1) || held(1, j, to1) ? T(0) : gain, g2 = held(0, i, to2) || held(1, j, to2) ? T(0) : -gain;
+    if (a < 2) {
+      const int64_t step = a == 0 ? plane : nz, row = (a == 0 ? r * ny + j : i * s.size + r) * nz;
+      const bool beyond = kElectric ? index == 0 : index + 1 == (a == 0 ? p.nx : ny);
+      const T *o1 = beyond ? zero : kElectric ? h1 - step : h1 + step, *o2 = beyond ? zero : kElectric ? h2 - step : h2 + step;
+      psi1 += row, psi2 += row;
+      memory_row<T, kElectric && kGains, false>(t1, t2, psi1, psi2, kElectric ? h1 : o1, kElectric ? o1 : h1, kElectric ? h2 : o2,
+                                                kElectric ? o2 : h2, b + r, c + r, g1, g2, cb1, cb2, nz);
+      if (held(2, 0, to1)) t1[0] -= g1 * psi1[0];  // they were zero
+      if (held(2, 0, to2)) t2[0] -= g2 * psi2[0];
+    } else {
+      const int64_t row = (i * ny + j) * s.size, last = s.start + s.size;
+      // the one cell beyond which lies nothing
+      const int64_t edge = kElectric ? (s.start == 0 ? 0 : -1) : (last == nz ? nz - 1 : -1);
+      psi1 += row, psi2 += row;
+      if (edge >= 0) {
+        const int64_t k = edge - s.start;
+        const T sign = kElectric ? T(1) : T(-1);
+        psi1[k] = b[k] * psi1[k] + sign * c[k] * h1[edge], psi2[k] = b[k] * psi2[k] + sign * c[k] * h2[edge];
+        if (!(kElectric && !kGains && p.wall[2])) {
+          t1[edge] += (kElectric && kGains ? g1 * cb1[edge] : g1) * psi1[k];
+          t2[edge] += (kElectric && kGains ? g2 * cb2[edge] : g2) * psi2[k];
+        }
+      }
+      const int64_t from = kElectric && edge >= 0 ? 1 : 0, n = s.size - (edge >= 0 ? 1 : 0), z = s.start + from;
+      const int64_t up = kElectric ? z : z + 1, down = kElectric ? z - 1 : z;
+      memory_line<T, kElectric && kGains>(t1 + z, t2 + z, psi1 + from, psi2 + from, h1 + up, h1 + down, h2 + up, h2 + down, b + from,
+                                          c + from, g1, g2, kElectric && kGains ? cb1 + z : nullptr,
+                                               kElectric && kGains ? cb2 + z : nullptr, n);
+    }
+  }
+}
+
 template <typename T>
 SCIAX_INLINE void h_plane(Problem<T>& p, int64_t i) {
   const int64_t ny = p.ny, nz = p.nz, plane = ny * nz;
@@ -80,6 +186,7 @@ SCIAX_INLINE void h_plane(Problem<T>& p, int64_t i) {
     hx[last] -= dy * (ezj[last] - ez[last]) + dz[last] * ey[last];
     hy[last] -= -dz[last] * ex[last] - dx * (ezi[last] - ez[last]);
     hz[last] -= dx * (eyi[last] - ey[last]) - dy * (exj[last] - ex[last]);
+    if (p.slabs) slab_row<T, false, false>(p, i, j);
   }
 }
 
@@ -116,6 +223,7 @@ SCIAX_INLINE void e_plane(Problem<T>& p, int64_t i) {
         ex[k] += ax * (jy * (hz[k] - hzj[k]) - jz[k] * (hy[k] - hy[k - 1]));
         ey[k] += ay * (jz[k] * (hx[k] - hx[k - 1]) - jx * (hz[k] - hzi[k]));
       }
+      if (p.slabs) slab_row<T, true, kArray>(p, i, j);
       continue;
     }
 #pragma GCC ivdep
@@ -127,85 +235,7 @@ SCIAX_INLINE void e_plane(Problem<T>& p, int64_t i) {
       ey[k] += kArray ? cy[k] * y : y;
       ez[k] += kArray ? cz[k] * z : z;
     }
-  }
-}
-
-// Memory of one row across the slab's axis: psi = b psi + c (up - down), target += gain psi.
-template <typename T>
-SCIAX_INLINE void slab_row(T* __restrict target, T* __restrict psi, const T* up, const T* down, T b, T c, T gain, const T* cb, int64_t n) {
-  if (cb) {
-#pragma GCC ivdep
-    for (int64_t k = 0; k < n; ++k) {
-      psi[k] = b * psi[k] + c * (up[k] - down[k]);
-      target[k] += gain * cb[k] * psi[k];
-    }
-  } else {
-#pragma GCC ivdep
-    for (int64_t k = 0; k < n; ++k) {
-      psi[k] = b * psi[k] + c * (up[k] - down[k]);
-      target[k] += gain * psi[k];
-    }
-  }
-}
-
-// All slabs' share of plane i. kElectric: update E from differences of H (backward), else H from E (forward).
-template <typename T, bool kElectric>
-SCIAX_INLINE void slab_plane(Problem<T>& p, int64_t i) {
-  const int64_t nx = p.nx, ny = p.ny, nz = p.nz, plane = ny * nz;
-  const T* zero = p.zero.data();
-  for (int q = 0; q < p.slabs; ++q) {
-    Slab<T>& s = p.slab[q];
-    const T *b = kElectric ? s.bh : s.be, *c = kElectric ? s.ch : s.ce;
-    for (int which = 0; which < 2; ++which) {
-      const int a = int(s.axis), to = (a + 1 + which) % 3, of = (a + 2 - which) % 3;
-      const T sign = (which == 0 ? T(-1) : T(1)) * (kElectric ? T(1) : T(-1));
-      T* target = (kElectric ? p.e : p.h)[to];
-      const T* source = (kElectric ? p.h : p.e)[of];
-      T* psi = (kElectric ? s.psi_e : s.psi_h)[which];
-      const T* cb = kElectric ? p.cb[to] : nullptr;
-      T gain = sign * (kElectric ? (cb ? T(1) : p.cb_scalar) : p.db);
-      // a component that lies on a conductor (scalar cb only)
-      auto held = [&](int axis, int64_t index) { return kElectric && !cb && p.wall[axis] && index == 0 && axis != to; };
-      if (a == 0) {
-        if (i < s.start || i >= s.start + s.size || held(0, i)) continue;
-        const int64_t r = i - s.start;
-        for (int64_t j = 0; j < ny; ++j) {
-          const int64_t at = i * plane + j * nz;
-          const T* here = source + at;
-          const T* other = kElectric ? (i > 0 ? here - plane : zero) : (i + 1 < nx ? here + plane : zero);
-          slab_row(target + at, psi + (r * ny + j) * nz, kElectric ? here : other, kElectric ? other : here, b[r], c[r],
-                   held(1, j) ? T(0) : gain, cb ? cb + at : nullptr, nz);
-          if (held(2, 0)) target[at] -= (held(1, j) ? T(0) : gain) * psi[(r * ny + j) * nz];
-        }
-      } else if (a == 1) {
-        if (held(0, i)) continue;
-        for (int64_t j = s.start; j < s.start + s.size; ++j) {
-          if (held(1, j)) continue;
-          const int64_t at = i * plane + j * nz, r = j - s.start;
-          const T* here = source + at;
-          const T* other = kElectric ? (j > 0 ? here - nz : zero) : (j + 1 < ny ? here + nz : zero);
-          T* row = psi + (i * s.size + r) * nz;
-          slab_row(target + at, row, kElectric ? here : other, kElectric ? other : here, b[r], c[r], gain, cb ? cb + at : nullptr, nz);
-          if (held(2, 0)) target[at] -= gain * row[0];
-        }
-      } else {
-        if (held(0, i)) continue;
-        for (int64_t j = 0; j < ny; ++j) {
-          if (held(1, j)) continue;
-          const int64_t at = i * plane + j * nz + s.start;
-          const T* here = source + at;
-          T *row = psi + (i * ny + j) * s.size, *out = target + at;
-          const T* gains = cb ? cb + at : nullptr;
-          for (int64_t k = 0; k < s.size; ++k) {
-            const int64_t z = s.start + k;
-            T d = kElectric ? here[k] - (z > 0 ? here[k - 1] : T(0)) : (z + 1 < nz ? here[k + 1] : T(0)) - here[k];
-            row[k] = b[k] * row[k] + c[k] * d;
-            if (held(2, z)) continue;
-            out[k] += gain * (gains ? gains[k] : T(1)) * row[k];
-          }
-        }
-      }
-    }
+    if (p.slabs) slab_row<T, true, kArray>(p, i, j);
   }
 }
 
@@ -228,10 +258,8 @@ SCIAX_INLINE void records(Problem<T>& p, int64_t i, int64_t step) {
 template <typename T, bool kArray>
 SCIAX_INLINE void work_plane(Problem<T>& p, int64_t i, int64_t step) {
   h_plane(p, i);
-  if (p.slabs) slab_plane<T, false>(p, i);
   points(p, i, step, false);
   e_plane<T, kArray>(p, i);
-  if (p.slabs) slab_plane<T, true>(p, i);
   points(p, i, step, true);
   records(p, i, step);
 }
