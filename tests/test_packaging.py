@@ -48,6 +48,8 @@ def archives(tmp_path_factory):
         [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(out), str(source / "tree")],
         check=True,
         capture_output=True,
+        # A machine whose compiler does not work installs all the same.
+        env={**os.environ, "CC": "false", "CXX": "false"},
     )
     return next(out.glob("*.tar.gz")), next(out.glob("*.whl"))
 

@@ -39,7 +39,7 @@ from sciax.core.precision import x64
 x64_scope = x64()
 x64_scope.__enter__()  # this notebook computes in float64
 
-N = 64
+N = 32
 x = jnp.linspace(0.0, 1.0, N + 1)
 h = 1.0 / N
 source = 20.0 * jnp.exp(-50.0 * (x - 0.3) ** 2)

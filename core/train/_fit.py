@@ -1,9 +1,11 @@
 """The training loop: compiled, many steps a call, resumable to the last bit."""
 
+import json
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
@@ -107,7 +109,7 @@ class _Memory:
         log: LogTo | None,
         steps: int,
     ):
-        self._log, self._steps = log, steps
+        self._log, self._steps, self._directory = log, steps, Path(checkpoint.directory)
         self._store = CheckpointStore(checkpoint.directory, keep=checkpoint.keep, keep_every=checkpoint.keep_every)
         self._callbacks = callbacks
         self._evaluator = evaluator if evaluator is not None and evaluator.evaluation.keep_best else None
@@ -128,6 +130,7 @@ class _Memory:
     def latest(self, state: TrainState, key: Key[Array, ""]) -> tuple[TrainState, Key[Array, ""]]:
         """State and key to go on from: those of the latest checkpoint, else the given ones."""
         if self._store.latest is None:
+            self._begin_log()
             return state, key
         loaded, notes = self._store.load(self._tree(state, key))
         if self._evaluator is not None and notes["best"] is not None:
@@ -138,6 +141,17 @@ class _Memory:
         if self._log is not None and "metrics" in notes and int(loaded[0].step) < self._steps:
             self._log.restore(notes["metrics"])
         return loaded[0], loaded[1]
+
+    def _begin_log(self) -> None:
+        """Remember where the metrics begin: a training killed before its first checkpoint writes them again from there."""
+        if self._log is None:
+            return
+        note = self._directory / "metrics.json"
+        if note.exists():
+            self._log.restore(json.loads(note.read_text()))
+        else:
+            note.parent.mkdir(parents=True, exist_ok=True)
+            note.write_text(json.dumps(self._log.state()))
 
     def close(self) -> None:
         self._store.close()

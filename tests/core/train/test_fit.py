@@ -18,6 +18,7 @@ from sciax.core.errors import ConvergenceError, FileFormatError, InputError, Sha
 from sciax.core.train import (
     Alerts,
     ArrayBatches,
+    Callback,
     Checkpoints,
     CheckpointStore,
     EarlyStop,
@@ -227,7 +228,7 @@ def test_batch_size_refusals(size, text):
         ArrayBatches(jnp.arange(10), size, key=KEY)
 
 
-def training(folder, steps, **options):
+def training(folder, steps, callbacks=(), **options):
     return fit(
         network(),
         noisy_loss,
@@ -237,7 +238,7 @@ def training(folder, steps, **options):
         key=KEY,
         ema=0.9,
         evaluate=Evaluation(lambda model, key: loss(model, (X, Y), key), every=9),
-        callbacks=[EarlyStop(patience=100)],
+        callbacks=[EarlyStop(patience=100), *callbacks],
         checkpoint=Checkpoints(folder, every=7, keep=2) if folder else None,
         **options,
     )
@@ -292,19 +293,28 @@ def test_killed_at_random_and_resumed_bit_for_bit(tmp_path):
 
 
 def test_metrics_of_steps_taken_again_stand_once(tmp_path):
-    """Killed after step 19 with a checkpoint at 14: the lines of 15 to 19 are written again, not twice."""
+    """Killed after step 3 with no checkpoint, and after 19 with one at 14: no line stands twice."""
     from sciax.core.jobs import Run
 
-    def train(steps):
+    def train(steps, **options):
         run = Run(tmp_path / "run")
-        training(tmp_path / "a", steps, run=run, log_every=1)
+        training(tmp_path / "a", steps, run=run, log_every=1, **options)
         run.close()
 
     def steps():
         lines = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
         return [line["step"] for line in map(json.loads, lines) if "loss" in line]
 
+    class Crash(Callback):
+        def on_chunk(self, progress, steps, metrics):
+            if progress.step >= 3:
+                raise RuntimeError("out of power")
+
+    with pytest.raises(RuntimeError, match="power"):
+        train(14, callbacks=[Crash()])
+    assert steps()
     train(14)
+    assert steps() == list(range(1, 15))
     with (tmp_path / "run" / "metrics.jsonl").open("a") as file:
         file.writelines(json.dumps({"step": step, "loss": 0.0}) + "\n" for step in range(15, 20))
     train(20)
