@@ -16,7 +16,7 @@ from sciax.datasets.gridded import open_gridded
 from sciax.earth._grid import is_global
 from sciax.earth._regrid import Regrid
 from sciax.earth._rollout import Ensemble, fingerprint, load_restart, roll, save_restart, start
-from sciax.earth._stores import NetcdfStore, ZarrStore, store_at
+from sciax.earth._stores import store_at
 from sciax.earth.data import Channel, Layout, canonicalise, channels_of, stack, time_step, unstack
 from sciax.earth.models import (
     Climatology,
@@ -156,9 +156,11 @@ class Forecast:
                 raise InputError(f"unknown baseline {name!r}", remedy=did_you_mean(name, BASELINES))
             config = self.model if name is None else BASELINES[name]()
             model = config if isinstance(config, Model) else config.build(self.coords(), self._training())
-            model.input_coords().check(self.data().isel(time=[self._index()]))
-            fitted = getattr(model, "climatology", getattr(model, "fields", None))
-            if isinstance(fitted, ClimatologyFields):
+            model.input_coords().check(
+                self.data().isel(time=[self._index()]), allow_missing_values=model.takes_missing_values
+            )
+            fitted = self._climatology_of(model)
+            if fitted is not None:
                 fitted.refuse_leakage(self.valid_times()[0])
             self._built[key] = model
         return self._built[key]
@@ -210,7 +212,7 @@ class Forecast:
         Args:
             path: where to write: a Zarr store (".zarr") or a NetCDF file (".nc"), written chunk by chunk while the forecast runs,
                 so that memory does not grow with `steps`, and continued where it stopped if interrupted. None keeps the result in
-                memory. Lagged ensembles are written at the end.
+                memory.
             chunk: steps in one compiled call.
             progress: called with the number of steps done.
 
@@ -219,30 +221,11 @@ class Forecast:
         """
         store = None if path is None else store_at(path)
         model = self.built()
-        if self.ensemble.kind != "lagged" or self.members == 1 or "member" in self.data().dims:
-            self.result = self._stream(model, 0, store, chunk, resume, progress)
-            return self.result
-        parts = [self._stream(model, k, None, chunk, resume, None) for k in range(self.members)]
-        result = xr.concat(parts, dim="member").assign_coords(member=np.arange(self.members))
-        order = ("init_time", "lead_time", "member", "level", "lat", "lon")
-        self.result = result.transpose(*[d for d in order if d in result.dims])
-        if path is not None:
-            self.result.to_netcdf(path) if str(path).endswith(".nc") else self.result.to_zarr(path, mode="w")
-        return self.result
-
-    def _whens(self, back: int) -> tuple[np.ndarray, np.ndarray]:
-        valid = self.valid_times(back)
-        begin = calendar_of(self.data()["time"].values[[self._index(back)]])[0]
-        return begin, calendar_of(valid)
-
-    def _stream(
-        self, model: Model, back: int, store: ZarrStore | NetcdfStore | None, chunk: int, resume: bool, progress
-    ) -> xr.Dataset:
-        fields = self.initial_fields(back)
-        begin, whens = self._whens(back)
-        dtype = fields.dtype
-        state = start(model, jnp.asarray(fields), jnp.asarray(begin, dtype))
-        whens = whens.astype(dtype)
+        lagged = self.ensemble.kind == "lagged" and "member" not in self.data().dims
+        begun = [self._begin(model, back) for back in range(self.members if lagged else 1)]
+        fields = np.concatenate([f for f, _ in begun])
+        state = tuple(s for _, s in begun)
+        whens = calendar_of(self.valid_times()).astype(fields.dtype)
         done = 0
         mark = fingerprint(
             model=model.name,
@@ -250,6 +233,7 @@ class Forecast:
             steps=self.steps,
             coords=self.coords(),
             members=len(fields),
+            ensemble=self.ensemble,
             seed=self.seed,
         )
         if store is not None:
@@ -257,27 +241,39 @@ class Forecast:
             if found is not None:
                 state, done = found
             else:
-                store.create(self._dataset(np.zeros((self.steps, *fields.shape), dtype), lazy=True))
+                store.create(self._dataset(np.zeros((self.steps, *fields.shape), fields.dtype), lazy=True))
+        known = np.isfinite(fields)
         pieces = []
-        for first, out, after in roll(model, state, whens[done:], min(chunk, max(len(whens) - done, 1))):
-            last = done + first + len(out)
-            if not np.isfinite(out).all():
-                bad = int(np.argmax(~np.isfinite(out.reshape(len(out), -1)).all(axis=1)))
+        size = min(chunk, max(len(whens) - done, 1))
+        # One strand for each start: lagged members differ in nothing but how far they have already come.
+        for strands in zip(*(roll(model, s, whens[done:], size) for s in state)):
+            out = np.concatenate([o for _, o, _ in strands], axis=1)
+            first = done + strands[0][0]
+            last = first + len(out)
+            lost = (~np.isfinite(out) & known).reshape(len(out), -1).any(axis=1)
+            if lost.any():
                 raise InputError(
-                    f"{model.name} gave values that are not finite at step {done + first + bad + 1}",
+                    f"{model.name} gave values that are not finite at step {first + int(np.argmax(lost)) + 1}",
                     remedy="a shorter time step, more damping, or better scaled inputs",
                 )
             if store is None:
                 pieces.append(out)
             else:
-                begin_at = done + first
-                store.write(self._dataset(out, begin_at), begin_at, last)
-                save_restart(store.restart, after, last, mark)
+                store.write(self._dataset(out, first), first, last)
+                save_restart(store.restart, tuple(after for *_, after in strands), last, mark)
             if progress is not None:
                 progress(last)
-        if store is not None:
-            return store.finish()
-        return self._dataset(np.concatenate(pieces)[back:])
+        self.result = store.finish() if store is not None else self._dataset(np.concatenate(pieces))
+        return self.result
+
+    def _begin(self, model: Model, back: int) -> tuple[np.ndarray, Any]:
+        """The analysis `back` steps before the start, and the model's state that has come from it to the start."""
+        fields = self.initial_fields(back)
+        before = calendar_of(self.data()["time"].values[[self._index(back)]])[0]
+        state = start(model, jnp.asarray(fields), jnp.asarray(before, fields.dtype))
+        for *_, state in roll(model, state, calendar_of(self.valid_times(back)[:back]).astype(fields.dtype), 1):
+            pass
+        return fields, state
 
     def _dataset(self, values: np.ndarray, first: int = 0, lazy: bool = False) -> xr.Dataset:
         """CF dataset of (step, member, channel, lat, lon) values."""
@@ -302,6 +298,8 @@ class Forecast:
         ds["init_time"].attrs = {"standard_name": "forecast_reference_time"}
         ds["lead_time"].attrs = {"standard_name": "forecast_period"}
         ds.attrs = {"Conventions": "CF-1.11", "title": f"forecast by {self.built().name}", "source": "sciax.earth"}
+        if self.built().takes_missing_values:
+            ds.attrs["comment"] = "values missing in the analysis are missing in the forecast"
         return ds
 
     # -- judging --------------------------------------------------------------------------------------------------------
@@ -328,8 +326,15 @@ class Forecast:
             if name == self.built().name:
                 continue
             results[name] = self._baseline(name)
-        climatology = getattr(self._built.get("climatology"), "fields", None)
+        fitted = [self._climatology_of(m) for m in (self._built.get("climatology"), self.built())]
+        climatology = next((c for c in fitted if c is not None), None)
         return score_models(results, reference, self.coords(), climatology=climatology, regions=regions)
+
+    @staticmethod
+    def _climatology_of(model: Model | None) -> ClimatologyFields | None:
+        """What a model was fitted to, where it has a climatology."""
+        fitted = getattr(model, "climatology", getattr(model, "fields", None))
+        return fitted if isinstance(fitted, ClimatologyFields) else None
 
     def _baseline(self, name: str) -> xr.Dataset:
         model = self.built(name)
@@ -337,7 +342,8 @@ class Forecast:
             fields = self.initial_fields()[:1]
         else:
             fields = self.initial_fields()
-        begin, whens = self._whens(0)
+        begin = calendar_of(self.data()["time"].values[[self._index()]])[0]
         state = start(model, jnp.asarray(fields), jnp.asarray(begin, fields.dtype))
-        out = [x for _, x, _ in roll(model, state, whens.astype(fields.dtype), self.steps)]
+        whens = calendar_of(self.valid_times()).astype(fields.dtype)
+        out = [x for _, x, _ in roll(model, state, whens, self.steps)]
         return self._dataset(np.concatenate(out))

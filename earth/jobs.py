@@ -87,3 +87,29 @@ def emulator(config: EmulatorConfig, run: Run) -> Outcome:
     from sciax.earth._emulator_job import emulator_job
 
     return emulator_job(config, run)
+
+
+class SeriesConfig(JobConfig):
+    """Settings of earth.series."""
+
+    source: str = Field(
+        "generated", description='a NetCDF file with series in time; "generated" (a noisy oscillation, synthetic)'
+    )
+    variables: tuple[str, ...] = Field((), description="series the model sees; empty: all that have only a time")
+    target: str = Field("", description="the series that is judged; empty: the first")
+    train_until: str = Field("", description="last time of the training period; empty: 70 % of the series")
+    leads: tuple[int, ...] = Field((1, 5, 10, 15, 20), description="leads, in time steps")
+    lags: tuple[int, ...] = Field((0, 1, 2, 4, 7), description="lagged values among the predictors")
+    means: tuple[int, ...] = Field((15, 40, 120), description="running means (steps) among the predictors")
+    random: int = Field(300, ge=0, description="random features; 0 for a linear model")
+    lengths: tuple[float, ...] = Field((4.0, 8.0), description="length scales of the random features to choose from")
+    ridges: tuple[float, ...] = Field((3.0, 10.0, 30.0, 100.0), description="ridges to choose from")
+    block: int = Field(30, gt=0, description="block of the bootstrap, in time steps")
+
+
+@job("earth.series", SeriesConfig, summary="A statistical forecast of a series, and where its skill ends")
+def series(config: SeriesConfig, run: Run) -> Outcome:
+    """Ridge autoregression with random features on a chronological split, against three baselines."""
+    from sciax.earth._series_job import series_job
+
+    return series_job(config, run)

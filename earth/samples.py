@@ -184,3 +184,20 @@ def shallow_water_runs(
         coords={"time": times, "lat": small.latitude, "lon": small.longitude},
         attrs={"title": "synthetic: forced shallow water, not weather"},
     )
+
+
+def oscillation(steps: int = 4000, *, period: float = 45.0, keep: float = 0.97, noise: float = 0.25, seed: int = 0):
+    """Two daily series "a", "b": x(t + 1) = keep R(2 pi / period) x(t) + noise, plus an annual cycle of amplitude 3.
+
+    Synthetic. The best possible RMSE at lead L is noise sqrt(sum_{j < L} keep^(2 j)).
+    """
+    rng = np.random.default_rng(seed)
+    turn = 2 * np.pi / period
+    step = keep * np.array([[np.cos(turn), -np.sin(turn)], [np.sin(turn), np.cos(turn)]])
+    x = np.zeros((steps, 2))
+    for k in range(1, steps):
+        x[k] = step @ x[k - 1] + noise * rng.standard_normal(2)
+    x += 3 * np.cos(2 * np.pi * np.arange(steps) / 365.25)[:, None]
+    time = np.datetime64("1990-01-01", "ns") + np.arange(steps) * np.timedelta64(1, "D")
+    title = "Synthetic: a damped, noisy oscillation with an annual cycle, not an index of weather"
+    return xr.Dataset({"a": ("time", x[:, 0]), "b": ("time", x[:, 1])}, coords={"time": time}, attrs={"title": title})

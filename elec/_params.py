@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sciax.core.errors import InputError, ShapeError, did_you_mean
+from sciax.core.errors import InputError, ShapeError, UnsupportedError, did_you_mean
 
 
 def _describe(node: Any) -> list[str]:
@@ -64,11 +64,35 @@ def apply(scene: Any, params: Mapping[str, Any], checked: bool = False) -> Any:
     return replace(new) if checked and params else new
 
 
+def _boundaries(boundaries: Any, path: list[str], value: Any, full: str) -> Any:
+    """Boundaries with another Bloch wave number, "boundaries.y.wavenumber", which both faces share."""
+    axis, *rest = path or [""]
+    known = _describe(boundaries)
+    if axis not in known:
+        raise InputError(f"parameter {full!r}: no {axis!r} in Boundaries", remedy=did_you_mean(axis, known))
+    faces = getattr(boundaries, axis)
+    if rest != ["wavenumber"]:
+        raise UnsupportedError(
+            f"parameter {full!r}: absorbers and faces are fixed when the scene is built, Bloch wave numbers excepted",
+            remedy=f'build another scene, or name "boundaries.{axis}.wavenumber" of a Bloch face',
+        )
+    if not hasattr(faces[0], "wavenumber"):
+        raise InputError(f"parameter {full!r}: the faces along {axis} are not Bloch", got=faces)
+    face = replace_at(faces[0], rest, value, full)
+    # the same object twice: traced wave numbers cannot be compared
+    new = copy(boundaries)
+    object.__setattr__(new, axis, (face, face))
+    return new
+
+
 def _applied(scene: Any, params: Mapping[str, Any]) -> Any:
     for full, value in params.items():
         head, *rest = full.split(".")
-        if head in ("background", "boundaries"):
-            scene = _with(scene, **{head: replace_at(getattr(scene, head), rest, value, full)})
+        if head == "boundaries":
+            scene = _with(scene, boundaries=_boundaries(scene.boundaries, rest, value, full))
+            continue
+        if head == "background":
+            scene = _with(scene, background=replace_at(scene.background, rest, value, full))
             continue
         for group in ("structures", "sources"):
             items = getattr(scene, group)
@@ -79,6 +103,11 @@ def _applied(scene: Any, params: Mapping[str, Any]) -> Any:
                 scene = _with(scene, **{group: (*items[:i], new, *items[i + 1 :])})
                 break
         else:
+            if head in [m.name for m in scene.monitors]:
+                raise UnsupportedError(
+                    f"parameter {full!r}: monitors sit on lattice points and frequencies fixed when the scene is built",
+                    remedy="move the structures or sources instead, or build another scene",
+                )
             known = [s.name for s in (*scene.structures, *scene.sources)] + ["background", "boundaries"]
             raise InputError(f"parameter {full!r}: nothing is named {head!r}", remedy=did_you_mean(head, known))
     return scene

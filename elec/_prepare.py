@@ -301,7 +301,12 @@ def oblique(source: PlaneWave, scene: Scene) -> tuple[int | None, float, float]:
         return None, 0.0, 0.0
     (t, k), *more = tilted
     who = f"source {source.name!r}"
-    if more or t in (a, b) or is_traced(k):
+    if is_traced(k):
+        raise UnsupportedError(
+            f"{who}: derivatives in the Bloch wave number do not reach the incident wave, whose line is prepared beforehand",
+            remedy="use dipoles, or central differences of scenes with other wave numbers",
+        )
+    if more or t in (a, b):
         raise UnsupportedError(
             f"{who}: an oblique plane wave needs one Bloch phase, across its direction and its polarisation",
             got=f"Bloch along {[AXES[q] for q, _ in tilted]}, polarisation {source.polarization!r}",

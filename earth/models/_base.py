@@ -43,6 +43,8 @@ class Model(eqx.Module):
     """
 
     name: ClassVar[str] = "model"
+    takes_missing_values: ClassVar[bool] = False
+    """Whether points without a value (sea temperature over land) leave all other points as they are."""
 
     @abstractmethod
     def input_coords(self) -> Coords:

@@ -77,8 +77,9 @@ class ClimatologyFields(eqx.Module):
             c[:, ~finite.any(axis=0)] = np.nan
         rest = values - basis @ c
         hours = np.unique(when[:, 1])
-        with np.errstate(invalid="ignore"):
-            offsets = np.stack([np.nanmean(rest[when[:, 1] == h], axis=0) for h in hours])
+        at = [(when[:, 1] == h)[:, None] & np.isfinite(rest) for h in hours]
+        with np.errstate(invalid="ignore"):  # 0 / 0 where a point never has a value at that hour
+            offsets = np.stack([np.where(rows, rest, 0).sum(axis=0) / rows.sum(axis=0) for rows in at])
         shape = array.shape[1:]
         dtype = np.dtype(array.dtype) if array.dtype.itemsize < 8 else default_float()
         first, last = array["time"].values[[0, -1]]
@@ -113,6 +114,7 @@ class ClimatologyModel(Model):
     """Forecasts the climatology of the valid day and hour."""
 
     name: ClassVar[str] = "climatology"
+    takes_missing_values: ClassVar[bool] = True
     fields: ClimatologyFields
     coords: Coords = eqx.field(static=True)
 

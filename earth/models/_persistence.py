@@ -19,6 +19,7 @@ class PersistenceModel(Model):
     """Forecasts the initial field."""
 
     name: ClassVar[str] = "persistence"
+    takes_missing_values: ClassVar[bool] = True
     coords: Coords = eqx.field(static=True)
 
     def input_coords(self) -> Coords:
@@ -43,6 +44,7 @@ class DampedPersistenceModel(Model):
     """climatology(valid) + rho(lead) * (initial - climatology(initial))."""
 
     name: ClassVar[str] = "damped_persistence"
+    takes_missing_values: ClassVar[bool] = True
     climatology: ClimatologyFields
     rho: Float[Array, "lead channel"]
     coords: Coords = eqx.field(static=True)

@@ -49,8 +49,8 @@ def fss(forecast, truth, threshold: float, window: int, *, periodic: bool | None
     """Fractions skill score in a square window of `window` grid points (odd).
 
     1 - mean (p_f - p_o)^2 / (mean p_f^2 + mean p_o^2), p the fraction of the window at or above the threshold. At the edges
-    only the points inside the domain count (`periodic`: longitudes wrap, by default where they go round the globe). With no event in either field the score is 1: there
-    is nothing to miss. Missing points count neither as event nor as area.
+    only the points inside the domain count (`periodic`: longitudes wrap, by default where they go round the globe). With no
+    event in either field the score is 1: there is nothing to miss. Missing points count neither as event nor as area.
 
     Source: Roberts and Lean (2008).
 

@@ -91,10 +91,10 @@ def test_everything_wrong_is_named(tidy):
         make(tidy, Persistence()).verify(baselines=["persistance"])
     with pytest.raises(InputError, match="fitted to past data"):
         Forecast(tidy, Climatology(), steps=2).run()
-    with pytest.raises(InputError, match="missing or infinite values in msl"):
+    with pytest.raises(InputError, match="missing or infinite values in z@500"):
         holed = tidy.copy(deep=True)
-        holed["msl"].values[:, 3, 4] = np.nan
-        make(holed, Persistence()).run()
+        holed["z"].values[:, 0, 3, 4] = np.nan
+        make(holed, MODELS["barotropic"]).run()
 
 
 def test_leakage_is_refused(tidy):
@@ -127,6 +127,38 @@ def test_ensembles(tidy):
     np.testing.assert_allclose(ds["z"].isel(member=1, lead_time=0), older["z"].isel(member=0, lead_time=1), rtol=1e-6)
     with pytest.raises(InputError, match="before the start"):
         Forecast(tidy, Persistence(), members=3, ensemble=Ensemble("lagged"), channels=("msl",)).run()
+
+
+@pytest.mark.parametrize("name", ["persistence", "climatology", "damped"])
+def test_missing_over_land(tidy, name):
+    """What is missing in the analyses is missing in the forecast, and changes nothing elsewhere nor in the scores there."""
+    land = (tidy["lon"] > 100) & (tidy["lon"] < 160) & (tidy["lat"] > 20)
+    model = DampedPersistence(rho=0.7) if name == "damped" else MODELS[name]  # a fit to the sea alone is another fit
+    sea = make(tidy.where(~land), model, members=3)
+    got, want = sea.run(), make(tidy, model, members=3, ensemble=Ensemble(amplitude=0.0)).run()
+    assert got["msl"].where(land, 0.0).isnull().sum() == land.sum() * got["msl"].isel(lat=0, lon=0).size
+    x, y = (ds["msl"].isel(member=0).where(~land) for ds in (got, want))
+    np.testing.assert_allclose(x, y, rtol=1e-6)
+    assert np.isfinite(sea.verify(baselines=["persistence", "climatology"]).data["rmse"]).all()
+
+
+@pytest.mark.parametrize("suffix", [".zarr", ".nc"])
+def test_lagged_ensembles_stream_and_restart(tidy, tmp_path, suffix):
+    pytest.importorskip("zarr")
+    forecast = lambda: make(tidy, MODELS["damped"], members=3, ensemble=Ensemble("lagged"))  # noqa: E731
+
+    def interrupt(done):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        forecast().run(tmp_path / f"a{suffix}", chunk=2, progress=interrupt)
+    seen = []
+    got = forecast().run(tmp_path / f"a{suffix}", chunk=2, progress=seen.append)
+    assert seen == [3]
+    want = forecast().run()
+    for n in want.data_vars:
+        np.testing.assert_allclose(got[n], want[n], rtol=1e-6)
+        assert got[n].dims == want[n].dims
 
 
 def test_streaming_and_restart(tidy, tmp_path):
@@ -195,3 +227,14 @@ def test_jobs(tmp_path):
     record = run_job("earth.forecast", {"steps": 2}, out=tmp_path / "a")
     assert record is not None
     assert (tmp_path / "a").exists()
+
+
+def test_series_job(tmp_path):
+    """The generated oscillation, linear: near the best possible error, and the leads without skill are named."""
+    from sciax.core.jobs import run_job
+
+    settings = {"random": 0, "leads": (1, 60), "lags": (0, 1), "means": (10,)}
+    outcome = run_job("earth.series", settings, out=tmp_path / "a").outcome
+    assert 0.97 * 0.25 < outcome["value"] < 1.08 * 0.25 and outcome["value"] < outcome["reference"]
+    log = next((tmp_path / "a").rglob("log.txt")).read_text()
+    assert "No skill over the best baseline at lead(s) 60" in log

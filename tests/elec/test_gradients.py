@@ -16,6 +16,7 @@ from sciax.elec import (
     Bloch,
     Boundaries,
     Box,
+    ContinuousWave,
     Cylinder,
     Debye,
     Density,
@@ -32,6 +33,7 @@ from sciax.elec import (
     PlaneWave,
     Polygon,
     Probe,
+    Ricker,
     Scene,
     Simulation,
     Sphere,
@@ -92,7 +94,7 @@ SOURCE = {"s.amplitude": 1e-8, "s.position.0": -0.21 * UM, "s.position.1": 0.03 
 CASES = {
     "ez dipole, probe of E and H, disc": (
         scene([disc(Medium(4.0))], [dipole()], [probe("ez", "hx", "hy")]),
-        {**SHAPE, **MEDIUM, **SOURCE},
+        {**SHAPE, **MEDIUM, **SOURCE, "s.waveform.delay": 3.0},
         square,
     ),
     "hz dipole, tensor smoothing, flux box": (
@@ -142,11 +144,14 @@ CASES = {
                     "disc", Polygon(np.array([[-0.113, -0.162], [0.217, -0.108], [0.127, 0.214]]) * UM), Medium(5.0)
                 )
             ],
-            [dipole()],
+            [Dipole("s", (-0.21 * UM, 0.03 * UM), "ez", Ricker(F / 2), 1e-8)],
             [probe("ez", "hy")],
             boundaries=Boundaries(x=("pmc", PML(4)), y=("pec", "pmc")),
         ),
-        {"disc.shape.vertices": np.array([[-0.113, -0.162], [0.217, -0.108], [0.127, 0.214]]) * UM},
+        {
+            "disc.shape.vertices": np.array([[-0.113, -0.162], [0.217, -0.108], [0.127, 0.214]]) * UM,
+            "s.waveform.frequency": F / 2,
+        },
         square,
     ),
     "Bloch along y": (
@@ -158,6 +163,18 @@ CASES = {
             boundaries=Boundaries(x=PML(4), y=Bloch(2.1e6)),
         ),
         {**SHAPE, **MEDIUM},
+        flux,
+    ),
+    "Bloch wave number": (
+        scene(
+            [disc(Medium(4.0))],
+            [dipole("hz")],
+            [FluxMonitor("m", [F], (0.3 * UM, 0.0), (0.0, None))],
+            size=(1.1 * UM, 0.5 * UM),
+            boundaries=Boundaries(x=PML(4), y=Bloch(2.1e6)),
+            steps=40,
+        ),
+        {"boundaries.y.wavenumber": 2.1e6},
         flux,
     ),
     "Lorentz and Debye poles": (
@@ -187,8 +204,13 @@ CASES = {
         spectrum,
     ),
     "conductive disc and background permittivity": (
-        scene([disc(Medium(3.0, conductivity=2e3))], [dipole()], [probe("ez")], background=Medium(1.3)),
-        {**SHAPE, "disc.medium.conductivity": 2e3, "background.permittivity": 1.3},
+        scene(
+            [disc(Medium(3.0, conductivity=2e3))],
+            [Dipole("s", (-0.21 * UM, 0.03 * UM), "ez", ContinuousWave(F), 1e-8)],
+            [probe("ez")],
+            background=Medium(1.3),
+        ),
+        {**SHAPE, "disc.medium.conductivity": 2e3, "background.permittivity": 1.3, "s.waveform.frequency": F},
         square,
     ),
     "three dimensions, sphere, anisotropic box": (
@@ -262,7 +284,10 @@ CASES = {
     ),
 }
 REVERSIBLE = [
-    n for n, c in CASES.items() if all(s.medium.lossless for s in c[0].structures) and "background" not in str(c[1])
+    n
+    for n, c in CASES.items()
+    if all(s.medium.lossless for s in c[0].structures)
+    and not {"background", "boundaries"} & {p.split(".")[0] for p in c[1]}
 ]
 
 
@@ -323,6 +348,28 @@ def test_reversible_refuses_a_parameter_inside_the_absorber():
     sim = Simulation(built)
     sim(params)
     assert sim.gradient == "checkpoint"
+
+
+def test_what_has_no_derivative_is_refused_by_name():
+    built = case("Bloch along y")[0]
+    sim = Simulation(built)
+    with pytest.raises(UnsupportedError, match=r"boundaries\.x\.0\.kappa_max.*fixed when the scene is built"):
+        jax.grad(lambda v: flux(sim({"boundaries.x.0.kappa_max": v})))(3.0)
+    with pytest.raises(InputError, match="along x are not Bloch"):
+        sim({"boundaries.x.wavenumber": 1e6})
+    with pytest.raises(UnsupportedError, match="monitors sit on lattice points"):
+        sim({"m.position.0": 1e-7})
+    with pytest.raises(UnsupportedError, match="acts inside an absorber"):
+        Simulation(built, gradient="reversible")({"boundaries.y.wavenumber": 2e6})
+    wave = scene(
+        [],
+        [PlaneWave("s", "+x", "ez", PULSE, size=(0.8 * UM, None))],
+        [FluxMonitor("m", [F], (0.3 * UM, 0.0), (0.0, None))],
+        size=(1.3 * UM, 0.6 * UM),
+        boundaries=Boundaries(x=PML(4), y=Bloch(2.1e6)),
+    )()
+    with pytest.raises(UnsupportedError, match="do not reach the incident wave"):
+        jax.grad(lambda v: flux(Simulation(wave)({"boundaries.y.wavenumber": v})))(2.1e6)
 
 
 def test_wrong_parameters_are_named():

@@ -128,8 +128,17 @@ def _compiled(primitive, terms):
     return jax.jit(partial(primitive.bind, terms=terms))
 
 
-_apply_p.def_impl(lambda *arrays, terms: _compiled(_apply_p, terms)(*arrays))
-_overlaps_p.def_impl(lambda *arrays, terms: _compiled(_overlaps_p, terms)(*arrays))
+
+def _eager(primitive):
+    def impl(*arrays, terms):
+        with jax.disable_jit(False):  # under disable_jit the primitive would call itself for ever
+            return _compiled(primitive, terms)(*arrays)
+
+    return impl
+
+
+_apply_p.def_impl(_eager(_apply_p))
+_overlaps_p.def_impl(_eager(_overlaps_p))
 _apply_p.def_abstract_eval(lambda psi, c, *, terms: jax.core.ShapedArray(psi.shape, psi.dtype))
 _overlaps_p.def_abstract_eval(
     lambda bra, psi, *, terms: jax.core.ShapedArray((*psi.shape[:-1], terms.count), np.zeros(0, psi.dtype).real.dtype)

@@ -159,3 +159,13 @@ def test_bad_input():
         gates_run(np.ones(4, complex), c, program=program, implementation="gpu")
     with pytest.raises(InputError, match="sorted"):
         PauliTerms.of(2, [1, 0], [0, 0])
+
+
+def test_programs_run_where_compilation_is_switched_off():
+    program, c, psi, _ = _case(3, 4, 0)
+    terms = PauliTerms.of(3, [1], [0])
+    with jax.disable_jit():
+        out = gates_run(psi, c, program=program)
+        moved = pauli_apply(out, jnp.ones(1), terms=terms)
+    np.testing.assert_allclose(out, _oracle_run(psi, c, program=program), atol=1e-13)
+    np.testing.assert_allclose(moved, np.asarray(out)[np.arange(8) ^ 1], atol=1e-15)
