@@ -200,7 +200,8 @@ FAMILIES = {
 
 
 @pytest.mark.parametrize(
-    "name", ["pauli", "thermal", *(pytest.param(k, marks=pytest.mark.slow) for k in FAMILIES if k not in ("pauli", "thermal"))]
+    "name",
+    ["pauli", "thermal", *(pytest.param(k, marks=pytest.mark.slow) for k in FAMILIES if k not in ("pauli", "thermal"))],
 )
 def test_strengths_are_parameters(name):
     build, values = FAMILIES[name]

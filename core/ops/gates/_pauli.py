@@ -128,7 +128,6 @@ def _compiled(primitive, terms):
     return jax.jit(partial(primitive.bind, terms=terms))
 
 
-
 def _eager(primitive):
     def impl(*arrays, terms):
         with jax.disable_jit(False):  # under disable_jit the primitive would call itself for ever
