@@ -25,7 +25,7 @@ from sciax.core.ops.gates._step import adjoint_step, step
 LOCAL = 4
 """Qubits of a block: the product costs 2^LOCAL operations an amplitude, a larger block saves permutations."""
 
-SMALLEST = 10
+SMALLEST = 12
 """Registers of fewer qubits stay with the instruction-by-instruction scan: there a block's matrix costs as much as the state."""
 
 _UINT = np.uint32
