@@ -271,8 +271,10 @@ class Forecast:
         fields = self.initial_fields(back)
         before = calendar_of(self.data()["time"].values[[self._index(back)]])[0]
         state = start(model, jnp.asarray(fields), jnp.asarray(before, fields.dtype))
+        if back == 0:
+            return fields, state
         whens = calendar_of(self.valid_times(back)[:back]).astype(fields.dtype)
-        return fields, state if back == 0 else [after for *_, after in roll(model, state, whens, 1)][-1]
+        return fields, [after for *_, after in roll(model, state, whens, 1)][-1]
 
     def _dataset(self, values: np.ndarray, first: int = 0, lazy: bool = False) -> xr.Dataset:
         """CF dataset of (step, member, channel, lat, lon) values."""

@@ -81,7 +81,7 @@ def series_job(config: "SeriesConfig", run: Run) -> Outcome:
     )
     forecasts = {"model": fitted.predict(series)} | series_baselines(series, config.leads, until, model.annual)
     errors = {n: squared_errors(f, series, until).sel(variable=target, drop=True) for n, f in forecasts.items()}
-    rmse = {n: np.sqrt(e.mean("time")) for n, e in errors.items()}
+    rmse = {n: e.mean("time") ** 0.5 for n, e in errors.items()}
     rivals = [n for n in errors if n != "model"]
     lines = [" " * 22 + "".join(f"{lead:>10d}" for lead in config.leads)]
     lines += [f"{n:<22}" + "".join(f"{v:>10.4g}" for v in r.values) for n, r in rmse.items()]

@@ -71,7 +71,7 @@ def weighted_mean(
         w = weights_of(values, weights) if "lat" in over and "lat" in values.coords else xr.DataArray(1.0)
     ok = values.notnull()
     if mask is not None:
-        ok = ok & matched(mask, values).astype(bool)
+        ok = ok & xr.DataArray(matched(mask, values)).astype(bool)
     w = w * ok
     total, weight = (values.where(ok, 0.0) * w).sum(over), w.sum([d for d in over if d in w.dims])
     # A dimension that neither mask nor weights carry still multiplies the count.
@@ -105,14 +105,20 @@ def rmse(forecast, truth, over: Dims = ("lat", "lon"), weights="area", mask=None
 
 
 def acc(forecast, truth, climatology, over: Dims = ("lat", "lon"), weights="area", mask=None) -> xr.DataArray:
-    """Anomaly correlation: of forecast minus climatology with truth minus climatology, uncentred."""
+    """Anomaly correlation: of forecast minus climatology with truth minus climatology, uncentred.
+
+    Missing where a field is the climatology to round-off: its correlation is 0 / 0.
+    """
     f, o = aligned(forecast, truth)
     climatology = matched(climatology, f)
     a, b = f - climatology, o - climatology
     both = a.notnull() & b.notnull()
     a, b = a.where(both), b.where(both)
-    top = weighted_mean(a * b, over, weights, mask)
-    return top / np.sqrt(weighted_mean(a * a, over, weights, mask) * weighted_mean(b * b, over, weights, mask))
+    mean = lambda x: weighted_mean(x, over, weights, mask)  # noqa: E731
+    squares = [mean(a * a), mean(b * b)]
+    noise = (100 * float(np.finfo(np.result_type(f.dtype, o.dtype, np.float32)).eps)) ** 2
+    valid = (squares[0] > noise * mean(f.where(both) ** 2)) & (squares[1] > noise * mean(o.where(both) ** 2))
+    return mean(a * b) / np.sqrt(squares[0] * squares[1]).where(valid)
 
 
 def wind_vector_rmse(u, v, truth_u, truth_v, over: Dims = ("lat", "lon"), weights="area", mask=None) -> xr.DataArray:
