@@ -27,5 +27,7 @@ from sciax.science.pde import laplace as laplace
 from sciax.science.pde import sym as sym
 from sciax.science.pde import trace as trace
 from sciax.science.pde import transpose as transpose
+from sciax.science.solvers import Eigenmodes as Eigenmodes
 from sciax.science.solvers import compare as compare
+from sciax.science.solvers import eigenmodes as eigenmodes
 from sciax.science.solvers import solve as solve

@@ -72,6 +72,15 @@ def solve(problem: Problem, method: str = "fem", **options: Any) -> Any:
         InputError: unknown method or option, missing or contradictory conditions.
         SingularError, ConvergenceError: no unique solution; an iteration that stopped short.
     """
+    return prepare(problem, method, **options).solve(problem)
+
+
+def prepare(problem: Problem, method: str, **options: Any) -> Method:
+    """The method made for a problem and options, kept with the problem.
+
+    Raises:
+        UnsupportedError, InputError: as `solve`.
+    """
     chosen = method_class(method)
     reason = _refusal(chosen, problem)
     if reason is not None:
@@ -88,7 +97,7 @@ def solve(problem: Problem, method: str = "fem", **options: Any) -> Any:
     prepared = problem.cache.get(key)
     if prepared is None:
         prepared = problem.cache[key] = chosen(problem, **options)
-    return prepared.solve(problem)
+    return prepared
 
 
 def _refusal(chosen: type[Method], problem: Problem) -> str | None:
