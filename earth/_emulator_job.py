@@ -74,6 +74,7 @@ def emulator_job(config: "EmulatorConfig", run: Run) -> Outcome:
     for k in range(1, leads + 1):
         truth = test[starts + k]
         rho = (anomaly[:, :-k] * anomaly[:, k:]).sum((0, 1, 3, 4)) / (anomaly[:, :-k] ** 2).sum((0, 1, 3, 4))
+        rho = np.clip(rho, 0, 1)
         damped = climatology + rho[:, None, None] * (test[starts] - climatology)
         for name, guess in zip(table, (forecast[k - 1], test[starts], damped, climatology[None])):
             error = ((guess - truth)[:, 0] ** 2 * weights).mean() / weights.mean()

@@ -118,7 +118,7 @@ def acc(forecast, truth, climatology, over: Dims = ("lat", "lon"), weights="area
     squares = [mean(a * a), mean(b * b)]
     noise = (100 * float(np.finfo(np.result_type(f.dtype, o.dtype, np.float32)).eps)) ** 2
     valid = (squares[0] > noise * mean(f.where(both) ** 2)) & (squares[1] > noise * mean(o.where(both) ** 2))
-    return mean(a * b) / np.sqrt(squares[0] * squares[1]).where(valid)
+    return mean(a * b) / (squares[0] * squares[1]).where(valid) ** 0.5
 
 
 def wind_vector_rmse(u, v, truth_u, truth_v, over: Dims = ("lat", "lon"), weights="area", mask=None) -> xr.DataArray:
