@@ -33,8 +33,8 @@ def sum_in_blocks(function: Summand, params: PyTree, data: PyTree, *, block: int
         InputError: a block of no points.
     """
     leaves = [leaf for leaf in jax.tree.leaves(data) if eqx.is_array(leaf)]
-    sizes = {leaf.shape[-1] if leaf.ndim else None for leaf in leaves}
-    if len(sizes) != 1 or None in sizes:
+    sizes = {leaf.shape[-1] if leaf.ndim else -1 for leaf in leaves}
+    if len(sizes) != 1 or -1 in sizes:
         raise ShapeError(
             "sum in blocks: arrays that end in the axis of points",
             got=", ".join(str(leaf.shape) for leaf in leaves) or "no arrays",

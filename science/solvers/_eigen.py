@@ -23,9 +23,6 @@ SHIFT = 1e-7
 """Of the largest eigenvalue's size: how far under `near` the operator is factored, so that an eigenvalue at `near` is no pole."""
 
 
-SMALL = np.finfo(float).tiny
-
-
 @dataclass(frozen=True)
 class Eigenmodes:
     """Attributes:
@@ -111,7 +108,7 @@ def eigenmodes(
         # The residual vanishes; its derivative in the parameters is that of the eigenvalue.
         residual, _ = fem._jit_assemble(arrays, here, coefficients, matrix=False)
         values.append(number + coefficients[arrays["free"]] @ residual)
-        off = jnp.linalg.norm(jax.lax.stop_gradient(residual)) / np.linalg.norm(stiffness @ vector + SMALL)
+        off = jnp.linalg.norm(jax.lax.stop_gradient(residual)) / np.linalg.norm(abs(stiffness) @ np.abs(vector))
         info = SolveInfo(1, off, 0)
         modes.append(FemSolution(problem.with_(**{name: number}), fem, coefficients, info, here, arrays))
     return Eigenmodes(jnp.stack(values), tuple(modes))

@@ -156,7 +156,7 @@ def test_energy_is_smooth_across_the_cutoff(x64):
     assert abs(inside.energy - outside.energy) < 1e-9
 
 
-@pytest.mark.parametrize("kind", ["painn", "nequip"])
+@pytest.mark.parametrize("kind", ["painn", pytest.param("nequip", marks=pytest.mark.slow)])
 def test_padding_changes_nothing(kind):
     """Padded and tight batches agree; gradients of a force loss stay finite."""
     p, structures = potential(kind, jnp.float32), [molecule(5), molecule(1, 2), molecule(4, 1)]

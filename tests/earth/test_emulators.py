@@ -66,7 +66,7 @@ def test_afno_shapes_and_refusals():
         AFNO(2, 3, (8, 16), channels=30, blocks=4, key=jax.random.key(0))
 
 
-@pytest.mark.parametrize("kind", ["sfno", "afno"])
+@pytest.mark.parametrize("kind", ["sfno", pytest.param("afno", marks=pytest.mark.slow)])
 def test_training_beats_persistence(kind, sfno, waves):
     if kind == "sfno":
         network, stages = sfno, ((1, 160), (3, 40))

@@ -107,7 +107,12 @@ MODELS: dict[str, tuple[tuple[str, ...], Callable]] = {
 }
 
 
-@pytest.mark.parametrize("name", MODELS)
+QUICK = ("climatology", "barotropic", "afno")
+
+
+@pytest.mark.parametrize(
+    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in MODELS]
+)
 def test_forecasts(name, weather, x64):
     """Forecast, ensemble and score card; the source is its own truth, so that both are in the layout."""
     pytest.importorskip("dask")

@@ -89,6 +89,7 @@ def test_mesh_without_matching_sides_is_refused():
         solve(Problem(domain, -div(grad(u)) + u == 1, Periodic(u, (0,)), Neumann(u, 0, on="rest")))
 
 
+@pytest.mark.slow
 def test_gradient_in_the_points_of_the_mesh():
     """Against central differences, and: moving inner points only changes the discretisation error."""
     mesh = box_mesh([0, 0], [1, 1], 6)

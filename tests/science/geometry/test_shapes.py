@@ -107,6 +107,7 @@ def test_finite_elements_on_a_shape(x64):
     np.testing.assert_allclose(s(np.stack([r, 0 * r], 1)), np.log(r) / np.log(2), atol=4e-3)
 
 
+@pytest.mark.slow
 def test_network_on_a_shape(x64):
     """The same ring with a flux at the hole; the value on the rim is exact by its distance function."""
     u = Field("u")
