@@ -321,6 +321,19 @@ def test_metrics_of_steps_taken_again_stand_once(tmp_path):
     assert steps() == list(range(1, 21))
 
 
+def test_a_checkpoint_does_not_depend_on_where_a_function_lies(tmp_path):
+    """A static activation prints with its address, another one in every process."""
+
+    def arrays(key):
+        return eqx.filter(eqx.nn.MLP(1, 1, 2, 1, activation=lambda x: x, key=jax.random.key(key)), eqx.is_array)
+
+    saved = arrays(0)
+    with CheckpointStore(tmp_path) as store:
+        store.save(1, saved, {})
+        loaded, _ = store.load(arrays(1))
+    assert all(np.array_equal(a, b) for a, b in zip(jax.tree.leaves(saved), jax.tree.leaves(loaded), strict=True))
+
+
 @pytest.mark.slow
 def test_metrics_reach_mlflow(tmp_path):
     mlflow = pytest.importorskip("mlflow", reason="needs the extra `track`")
