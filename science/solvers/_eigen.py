@@ -122,7 +122,7 @@ def _matrices(fem: Any, arrays: Any, values: dict[str, Any], name: str) -> tuple
     parts = []
     for number in (0.0, 1.0, 2.0):
         here = {**values, name: jnp.asarray(number, fem.dtype)}
-        lift = fem._lift(arrays, {**here, **fem.compiled}, None)
+        lift = fem._jit_start(arrays, here)
         residual, data = fem._jit_assemble(arrays, here, zero)
         source, edge = float(jnp.abs(residual).max()), float(jnp.abs(lift).max())
         if source > 0 or edge > 0:

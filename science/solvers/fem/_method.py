@@ -20,10 +20,15 @@ from sciax.science.solvers.fem._assembly import (
     cell_integrand,
 )
 from sciax.science.solvers.fem._residual import Assembler
-from sciax.science.solvers.fem._space import Numbering, Patch
+from sciax.science.solvers.fem._space import Numbering
 
 SOLVERS = ("direct", "amg", "cg", "gmres", "bicgstab")
 STEPPERS = ("sdirk", "imex")
+
+
+@jax.jit
+def _moved(vector, free, step, factor=1.0):
+    return vector.at[free].add(factor * step)
 
 
 class Fem(Assembler):
@@ -127,10 +132,16 @@ class Fem(Assembler):
         parts = [form.split() for form in self.forms]
         named = {"all": self.forms, "linear": tuple(a for a, _ in parts), "nonlinear": tuple(b for _, b in parts)}
         self._integrands = {name: cell_integrand(self.layout, forms, mesh.dim) for name, forms in named.items()}
-        self.patch = Patch.cells(mesh, degree)
+        self._patches = {}
+        self.patch = self.patch_of(degree)
         self._natural = self._natural_parts(problem, degree)
         self._essential(problem)
         self._build_pattern()
+        # One program a stage: operation by operation, a first solve would wait for a hundred small compilations.
+        self._jit_start = jax.jit(self._start_of)
+        self._jit_step = jax.jit(self._step_from)
+        self._jit_norm = jax.jit(self._norm)
+        self._jit_fields = jax.jit(self._fields_at, static_argnames=("degree",))
         self._jit_assemble = jax.jit(self._assemble, static_argnames=("matrix",))
         self._jit_rows = jax.jit(self._rows, static_argnames=("matrix", "part"))
         self._jit_newton = jax.jit(self._newton)
@@ -165,29 +176,36 @@ class Fem(Assembler):
             raise
         return FemSolution(problem, self, vector, info, values, arrays)
 
-    def _solve(self, arrays, values):
+    def _start_of(self, arrays, values, vector=None):
+        """The vector with the boundary's values in it, zero elsewhere or as given."""
         lift = self._lift(arrays, {**values, **self.compiled}, None)
-        if self.linear:
-            residual, data = self._jit_assemble(arrays, values, lift)
-            step, info = self.linear_solve(data, -residual)
-            step = checked(step, info, "finite elements")
-            return lift.at[arrays["free"]].add(step), info
-        vector, info = self._converged(*jax.lax.stop_gradient((arrays, values)))
+        return lift if vector is None else jnp.where(jnp.asarray(self.fixed), lift, vector)
+
+    def _step_from(self, arrays, values, vector):
+        """What a Newton step solves at a vector: (matrix data, right side)."""
+        residual, data = self._assemble(arrays, values, vector)
+        return data, -residual
+
+    def _norm(self, arrays, values, vector):
+        return jnp.linalg.norm(self._assemble(arrays, values, vector, matrix=False)[0])
+
+    def _solve(self, arrays, values):
+        info, vector = None, None
+        if not self.linear:
+            vector, info = self._converged(*jax.lax.stop_gradient((arrays, values)))
+            vector = jnp.asarray(jax.lax.stop_gradient(vector))
         # One more step, differentiated through: exact first derivatives by the implicit function theorem.
-        vector = jnp.where(jnp.asarray(self.fixed), lift, jnp.asarray(jax.lax.stop_gradient(vector)))
-        residual, data = self._jit_assemble(arrays, values, vector)
-        step, last = self.linear_solve(data, -residual)
-        step = checked(step, last, "finite elements (Newton)")
-        return vector.at[arrays["free"]].add(step), info
+        vector = self._jit_start(arrays, values, vector)
+        step, last = self.linear_solve(*self._jit_step(arrays, values, vector))
+        step = checked(step, last, "finite elements" if self.linear else "finite elements (Newton)")
+        return _moved(vector, arrays["free"], step), last if self.linear else info
 
     def _converged(self, arrays, values):
         """A root of the residual, without derivatives: Newton at each stage of the continuation, then at the values given."""
         vector, info = None if self.start is None else jnp.asarray(self.start, self.dtype), None
-        fixed = jnp.asarray(self.fixed)
         for stage in [*self._stages(), {}]:
             here = {**values, **{n: jnp.asarray(v, self.dtype) for n, v in stage.items()}}
-            lift = self._lift(arrays, {**here, **self.compiled}, None)
-            begin = lift if vector is None else jnp.where(fixed, lift, jnp.asarray(vector))
+            begin = self._jit_start(arrays, here, vector)
             if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((arrays, here, begin))):
                 vector, info, history = self._jit_newton(arrays, here, begin)
             else:
@@ -266,17 +284,16 @@ class Fem(Assembler):
         free, vector = arrays["free"], start
 
         def norm(vector) -> float:
-            return float(jnp.linalg.norm(self._jit_rows(arrays, values, vector)[0][free]))
+            return float(self._jit_norm(arrays, values, vector))
 
         history = [norm(start)]
         goal, status = self._tolerance() * max(history[0], 1e-3), 0
         while status == 0 and not history[-1] <= goal and np.isfinite(history[-1]) and len(history) <= self.newton:
-            residual, data = self._jit_assemble(arrays, values, vector)
-            delta, info = self.linear_solve(data, -residual)
+            delta, info = self.linear_solve(*self._jit_step(arrays, values, vector))
             status = int(info.status)
             factor = 1.0
             for _ in range(11):
-                trial = vector.at[free].add(factor * delta)
+                trial = _moved(vector, free, delta, factor)
                 size = norm(trial)
                 if size <= (1 - 1e-4 * factor) * history[-1]:
                     break

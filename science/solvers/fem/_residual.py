@@ -1,5 +1,6 @@
 """Evaluation: the residual of the weak form and its matrix at a state, as compiled functions of arrays."""
 
+from functools import partial
 from typing import Any
 
 import jax
@@ -17,6 +18,7 @@ from sciax.science.solvers.fem._assembly import (
     natural_value,
     over_points,
     stack_basis,
+    unpack,
 )
 from sciax.science.solvers.fem._setup import Discretisation
 from sciax.science.solvers.fem._space import Numbering, Patch
@@ -29,6 +31,13 @@ class Assembler(Discretisation):
     compiled: dict[str, Any]
     _integrands: dict[str, Any]
     couplings: dict[tuple[int, int], Any]
+    _patches: dict[int, Patch]
+
+    def patch_of(self, degree: int) -> Patch:
+        """The cells with a quadrature rule of that degree, made once."""
+        if degree not in self._patches:
+            self._patches[degree] = Patch.cells(self.mesh, degree)
+        return self._patches[degree]
 
     def values_of(self, problem: Problem) -> dict[str, Any]:
         """The array-valued parameters of a problem, as a pytree; functions and mappings are compiled in."""
@@ -210,6 +219,27 @@ class Assembler(Discretisation):
             at = jnp.tensordot(flat, local, axes=(1, 0)).reshape(table.shape[0], table.shape[1], *local.shape[1:])
             parts.append(jnp.moveaxis(at, (0, 1, 2), (2, 1, 0)))
         return jnp.concatenate(parts)
+
+    def _fields_at(self, geometry, nodes, values, vector, *, degree: int):
+        """What an integrand meets at the quadrature points of all cells, along one flat axis behind.
+
+        Args:
+            geometry, nodes: arrays of the patch of that degree, and of the unknowns' places in it.
+
+        Returns:
+            (name -> (value, gradient), what `Env` needs of a point, parameters that are the same at all points).
+        """
+        patch = self.patch_of(degree)
+        tables = [stack_basis(*patch.basis(k)) for k in self.layout.orders]
+        z = self._at_points(nodes, tables, vector)
+        samples, plain = self._samples(values, patch, None)
+
+        def flat(a):
+            return jnp.broadcast_to(a, (*a.shape[:-2], *patch.measure.shape)).reshape(*a.shape[:-2], -1)
+
+        z, point = jax.tree.map(flat, (z, {**geometry, "samples": samples}))
+        each = jax.vmap(partial(unpack, self.layout, dtype=self.dtype, dim=self.mesh.dim), in_axes=-1, out_axes=-1)
+        return each(z, point["inverse"]), point, plain
 
     def _global(self, nodes, k: int):
         """[n, components, m] numbers of unknowns."""

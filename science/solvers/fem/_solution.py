@@ -14,7 +14,7 @@ from sciax.science.mesh import Mesh, write_mesh
 from sciax.science.mesh._cells import geometry_nodes
 from sciax.science.pde import Dirichlet, Env, Expr, evaluate
 from sciax.science.solvers._solution import Solution, as_points, expression
-from sciax.science.solvers.fem._assembly import over_points, stack_basis, unpack
+from sciax.science.solvers.fem._assembly import over_points
 from sciax.science.solvers.fem._element import lattice, nodes, tabulate
 from sciax.science.solvers.fem._locate import locate
 from sciax.science.solvers.fem._space import Numbering, Patch
@@ -127,24 +127,20 @@ class FemSolution(Solution):
     # -- integrals ---------------------------------------------------------------------------------------------------
 
     def _on_cells(self, function, degree: int | None = None):
-        """`function(env)` at the quadrature points of all cells: (values [..., q, m], measure [q, m])."""
+        """`function(env)` at the quadrature points of all cells: (values [..., q m], measure [q m])."""
         fem = self.fem
-        patch = fem.patch if degree is None else Patch.cells(fem.mesh, degree)
-        dtype, dim = fem.dtype, self.fem.mesh.dim
-        tables = [stack_basis(*patch.basis(k)) for k in fem.layout.orders]
-        z = fem._at_points(fem.arrays["nodes"], tables, self.coefficients)
-        arrayed = {n: v for n, v in self.parameter_values.items()}
-        samples, plain = fem._samples(arrayed, patch, None)
+        degree = fem.degree if degree is None else degree
+        geometry = self.arrays["cell"]
+        if degree != fem.degree:
+            geometry = fem._geometry(fem.patch_of(degree), self.problem.points)
+        values = dict(self.parameter_values)
+        fields, point, plain = fem._jit_fields(geometry, fem.arrays["nodes"], values, self.coefficients, degree=degree)
         plain.update(fem.compiled)
-        geometry = self.arrays["cell"] if patch is fem.patch else fem._geometry(patch, self.problem.points)
-        point = {**geometry, "samples": samples}
-        measure = point.pop("measure")
 
-        def at(z, point, plain):
-            fields = unpack(fem.layout, z, point["inverse"], dtype, dim)
+        def at(fields, point):
             return function(Env(point["x"], fields, plain, point["groups"], point["samples"]))
 
-        return over_points(at, patch.measure.shape, (z, point), (plain,)), measure
+        return jax.vmap(at, in_axes=-1, out_axes=-1)(fields, point), point["measure"]
 
     def integrate(self, what: Any = None, *, over: str | None = None):
         """Integral over the domain (or one cell group) of a field, an expression in fields, or a function of x."""
@@ -153,8 +149,8 @@ class FemSolution(Solution):
         if over is not None:
             member = np.zeros(len(self.fem.mesh.cells))
             member[self.fem.mesh.region(over)] = 1.0
-            measure = measure * jnp.asarray(member, measure.dtype)
-        return jnp.sum(values * measure, axis=(-2, -1))
+            measure = measure * jnp.asarray(np.tile(member, len(measure) // len(member)), measure.dtype)
+        return values @ measure
 
     def flux(self, on: Any = "boundary", field: Any = None):
         """Integral of the natural flux (`k du/dn`, or the traction) over a boundary part, outward.
@@ -227,7 +223,7 @@ class FemSolution(Solution):
 
         order = self.fem.layout.orders[self.fem.layout.index(chosen.name)]
         values, measure = self._on_cells(square, 2 * order + 2 if degree is None else degree)
-        return jnp.sqrt(jnp.sum(values * measure))
+        return jnp.sqrt(values @ measure)
 
     # -- error estimate ----------------------------------------------------------------------------------------------
 

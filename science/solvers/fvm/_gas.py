@@ -36,18 +36,19 @@ class Euler(Law):
         super().__init__(dim, (self.density, self.velocity, self.pressure), {"gamma": as_expr(gamma)}, {})
 
     def primitive(self, q, c):
-        v = q[1:-1] / q[0]
-        p = (c["gamma"] - 1) * (q[-1] - 0.5 * q[0] * jnp.sum(v * v, axis=0))
-        return jnp.concatenate([q[:1], v, p[None]])
+        density, *momentum, energy = jnp.unstack(q)
+        v = [m / density for m in momentum]
+        return jnp.stack([density, *v, (c["gamma"] - 1) * (energy - 0.5 * density * sum(part * part for part in v))])
 
     def conserved(self, w, c):
-        v = w[1:-1]
-        energy = w[-1] / (c["gamma"] - 1) + 0.5 * w[0] * jnp.sum(v * v, axis=0)
-        return jnp.concatenate([w[:1], w[0] * v, energy[None]])
+        density, *v, pressure = jnp.unstack(w)
+        energy = pressure / (c["gamma"] - 1) + 0.5 * density * sum(part * part for part in v)
+        return jnp.stack([density, *(density * part for part in v), energy])
 
     def positive(self, q, c):
-        kinetic = 0.5 * jnp.sum(q[1:-1] * q[1:-1], axis=0) / jnp.where(q[0] > 0, q[0], 1.0)
-        return q[0], (c["gamma"] - 1) * (q[-1] - kinetic)
+        density, *momentum, energy = jnp.unstack(q)
+        kinetic = 0.5 * sum(m * m for m in momentum) / jnp.where(density > 0, density, 1.0)
+        return density, (c["gamma"] - 1) * (energy - kinetic)
 
     def speed(self, w, c, direction):
         return jnp.abs(w[1 + direction]) + jnp.sqrt(c["gamma"] * w[-1] / w[0])
@@ -62,29 +63,30 @@ class Euler(Law):
 
     def project(self, a, b, c, direction):
         gamma = c["gamma"]
-        q = 0.5 * (a + b)
-        v = q[1:-1] / q[0]
-        square = 0.5 * jnp.sum(v * v, axis=0)
-        p = (gamma - 1) * (q[-1] - q[0] * square)
-        enthalpy, sound2 = (q[-1] + p) / q[0], gamma * p / q[0]
+        density, *momentum, energy = (0.5 * (low + high) for low, high in zip(jnp.unstack(a), jnp.unstack(b)))
+        v = [m / density for m in momentum]
+        square = 0.5 * sum(part * part for part in v)
+        p = (gamma - 1) * (energy - density * square)
+        enthalpy, sound2 = (energy + p) / density, gamma * p / density
         sound, u = jnp.sqrt(sound2), v[direction]
         others = [k for k in range(self.dim) if k != direction]
 
         def forward(d):
-            push = (gamma - 1) * (square * d[0] - jnp.sum(v * d[1:-1], axis=0) + d[-1])
-            along = sound * (d[1 + direction] - u * d[0])
-            waves = [(push - along) / (2 * sound2), d[0] - push / sound2, (push + along) / (2 * sound2)]
-            return jnp.stack(waves + [d[1 + k] - v[k] * d[0] for k in others])
+            d_density, *d_momentum, d_energy = jnp.unstack(d)
+            push = (gamma - 1) * (square * d_density - sum(x * y for x, y in zip(v, d_momentum)) + d_energy)
+            along = sound * (d_momentum[direction] - u * d_density)
+            waves = [(push - along) / (2 * sound2), d_density - push / sound2, (push + along) / (2 * sound2)]
+            return waves + [d_momentum[k] - v[k] * d_density for k in others]
 
-        def back(s):
-            slow, entropy, fast = s[0], s[1], s[2]
+        def back(waves):
+            slow, entropy, fast, *shear = waves
             total = slow + entropy + fast
             momentum: list[Any] = [None] * self.dim
             momentum[direction] = u * total + sound * (fast - slow)
             energy = enthalpy * (slow + fast) + u * sound * (fast - slow) + square * entropy
-            for row, k in enumerate(others):
-                momentum[k] = v[k] * total + s[3 + row]
-                energy = energy + v[k] * s[3 + row]
+            for row, k in zip(shear, others):
+                momentum[k] = v[k] * total + row
+                energy = energy + v[k] * row
             return jnp.stack([total, *momentum, energy])
 
         return forward, back

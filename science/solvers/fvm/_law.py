@@ -66,7 +66,7 @@ class Law:
         return jnp.stack([value > 0 for value in self.positive(self.from_edges(v, c, kind), c)]).all(axis=0)
 
     def project(self, a: Any, b: Any, c: Any, direction: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
-        """Maps to characteristic variables and back, frozen at the mean of two conserved states."""
+        """Maps to characteristic variables (a list of waves) and back, frozen at the mean of two conserved states."""
         raise NotImplementedError
 
     def face(self, left: Any, right: Any, c: Any, kind: str, scheme: str, direction: int) -> tuple[Any, Any]:

@@ -1,6 +1,7 @@
 """Strong-stability-preserving Runge-Kutta steps (Shu & Osher 1988, three stages, third order), fixed or by the Courant number."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -29,6 +30,8 @@ def one_step(rate: Callable[..., Any], positive: Callable[..., Any], q: Any, t: 
     """One step; a state that is none is noted with its cell, and the run is frozen there."""
     start = q
 
+    # Computed again in reverse: the four hundred arrays a rate leaves behind would cost memory, and XLA minutes of compilation.
+    @partial(jax.checkpoint, prevent_cse=False)
     def stage(carry, row):
         q, found = carry
         share, other, when = row
