@@ -1,6 +1,7 @@
 """What a run returns: raw arrays that gradients pass through, and labelled data on request."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -18,6 +19,17 @@ from sciax.elec._monitors import FieldMonitor, FluxMonitor, Probe, SnapshotMonit
 
 MONITORS = (Probe, EnergyMonitor, FieldMonitor, SnapshotMonitor, FluxMonitor, ModeMonitor)
 UNITS = {"e": "V m-1", "h": "A m-1"}
+
+
+# One program each: operation by operation, a first look at a result would wait for dozens of small compilations.
+@partial(jax.jit, static_argnums=0)
+def _centred(region, raw):
+    return region.centred(raw)
+
+
+@partial(jax.jit, static_argnums=0)
+def _total_flux(faces, raws):
+    return sum(face.flux(raw) for face, raw in zip(faces, raws))
 
 
 class Result(eqx.Module):
@@ -53,7 +65,7 @@ class Result(eqx.Module):
     def fields(self, name: str) -> dict:
         """Components of a field monitor at cell centres, (frequency or time, nx, ny, nz)."""
         self._monitor(name, (FieldMonitor, SnapshotMonitor))
-        return self.plan.monitors[name].centred(self.raw[name])
+        return _centred(self.plan.monitors[name], self.raw[name])
 
     def field(self, name: str, component: str):
         """One component of a field or snapshot monitor."""
@@ -68,7 +80,7 @@ class Result(eqx.Module):
         """Flux of a flux monitor, Re int E x H* . dA of the spectra, one value a frequency (W)."""
         self._monitor(name, (FluxMonitor,))
         faces = self.plan.monitors[name]
-        return sum(face.flux(raw) for face, raw in zip(faces, self.raw[name]))
+        return _total_flux(tuple(faces), self.raw[name])
 
     def far_field(self, name: str, theta, phi) -> tuple:
         """(E_theta, E_phi) far away, each (frequency, *directions): V, times e^{ikr}/r is the spectrum in V/m.

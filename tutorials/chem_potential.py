@@ -6,11 +6,13 @@
 #       extension: .py
 #       format_name: percent
 #       format_version: '1.3'
+#       jupytext_version: 1.19.6
 #   kernelspec:
 #     display_name: Python 3
 #     language: python
 #     name: python3
 # ---
+
 # %% [markdown]
 # # A potential, trained and run
 #
@@ -54,8 +56,8 @@ train, held_out = data[:48], data[48:]
 # Scale, shift and the reference energy come from the training structures only. The loss weighs energy per atom, forces and stress.
 
 # %%
-potential = training.start_potential("schnet", train, cutoff=4.5, key=jax.random.key(0), channels=24, layers=2)
-config = training.FitConfig(epochs=100, batch=8, learning_rate=1e-2, stress_weight=1.0)
+potential = training.start_potential("schnet", train, cutoff=4.5, key=jax.random.key(0), channels=16, layers=2)
+config = training.FitConfig(epochs=40, batch=8, learning_rate=1e-2, stress_weight=1.0)
 result = training.fit(potential, train, config=config)
 before, after = training.errors(potential, held_out), training.errors(result.potential, held_out)
 print(f"held-out force MAE: {before.force_mae:.0f} before, {after.force_mae:.1f} meV/Å after")

@@ -99,12 +99,12 @@ history = []
 s = solve(
     problem,
     method="pinn",
-    width=16,
+    width=12,
     depth=2,
-    points=600,
-    adam=400,
-    iterations=900,
-    renew=150,
+    points=400,
+    adam=300,
+    iterations=500,
+    renew=125,
     unknowns={"k": 1.0, "h": 1.0},
     observations=Observations(u, where, measured),
     weights=(1.0, 1.0, 100.0),  # the equation, the hole, the measurements

@@ -147,16 +147,19 @@ def test_supercell_scales_exactly(kind, x64):
     assert abs(predict(p, wrapped)[0].energy - one.energy) < 1e-10 * abs(one.energy)
 
 
-def test_energy_is_smooth_across_the_cutoff(x64):
+@pytest.mark.parametrize("kind", ["schnet", pytest.param("nequip", marks=pytest.mark.slow)])
+def test_energy_is_smooth_across_the_cutoff(kind, x64):
     """Force of a dimer as one atom crosses the cutoff: continuous to 1e-6."""
-    p = potential("nequip")
+    p = potential(kind)
     line = lambda r: Structure(np.array([6, 8], np.int32), np.array([[0.0, 0, 0], [r, 0, 0]]))
     inside, outside = predict(p, [line(3.0 - 1e-6), line(3.0 + 1e-6)])
     assert np.abs(inside.forces - outside.forces).max() < 1e-6
     assert abs(inside.energy - outside.energy) < 1e-9
 
 
-@pytest.mark.parametrize("kind", ["painn", pytest.param("nequip", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "kind", ["schnet", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("painn", "nequip"))]
+)
 def test_padding_changes_nothing(kind):
     """Padded and tight batches agree; gradients of a force loss stay finite."""
     p, structures = potential(kind, jnp.float32), [molecule(5), molecule(1, 2), molecule(4, 1)]

@@ -60,7 +60,7 @@ ORDERS = [
 ]
 
 
-FAST = {("interval", 2), ("triangle", 1), ("triangle", 2), ("triangle", 3), ("quad", 2), ("tet", 1), ("hex", 1)}
+FAST = {("interval", 2), ("triangle", 1), ("triangle", 2), ("triangle", 3), ("quad", 2), ("tet", 1)}
 CASES = [pytest.param(*c, id=f"{c[1]}-{c[2]}", marks=() if c[1:3] in FAST else pytest.mark.slow) for c in ORDERS]
 
 
@@ -95,8 +95,11 @@ def test_torsion_of_a_square():
     assert float(s.integrate(u)) == pytest.approx(whole, rel=1e-5)
 
 
-@pytest.mark.parametrize("kind", ["triangle", "quad"])
-@pytest.mark.parametrize("order", [1, 2, 3])
+@pytest.mark.parametrize(
+    ("order", "kind"),
+    [(1, "triangle"), (2, "quad"), (3, "triangle")]
+    + [pytest.param(*c, marks=pytest.mark.slow) for c in ((2, "triangle"), (1, "quad"), (3, "quad"))],
+)
 def test_polynomials_are_reproduced(kind, order):
     """Patch test with anisotropic coefficient, advection, reaction, flux and Robin conditions."""
     x, _ = coordinates(2)

@@ -25,7 +25,7 @@ from sciax.science.problems import names, problem
 pytestmark = pytest.mark.usefixtures("x64")
 
 # The rest are run with -m slow: they exercise the same code on other equations.
-FAST = ("poisson_1d", "mixed_conditions", "bratu", "helmholtz", "burgers", "minimal_surface", "periodic_heat")
+FAST = ("poisson_1d", "mixed_conditions", "bratu", "helmholtz", "periodic_heat")
 
 
 def each():

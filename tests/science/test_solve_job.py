@@ -41,7 +41,9 @@ def test_reference_value(tmp_path, x64):
     assert float(s.integrate(u)) / s.mesh.volume == pytest.approx(BRACKET_MEAN, abs=2e-3)
 
 
-@pytest.mark.parametrize("name", ["square.msh", "annulus.msh", "box.msh"])
+@pytest.mark.parametrize(
+    "name", ["box.msh", *(pytest.param(n, marks=pytest.mark.slow) for n in ("square.msh", "annulus.msh"))]
+)
 def test_other_peoples_meshes(name, tmp_path, shared_data):
     mesh = shared_data / "pde" / "meshes" / "skfem" / name
     run_job("science.solve", {"mesh": str(mesh), "order": 1}, out=tmp_path / "run")

@@ -3,6 +3,7 @@
 import inspect
 from typing import Any
 
+import equinox as eqx
 import jax.numpy as jnp
 
 from sciax.core.errors import InputError, did_you_mean
@@ -34,4 +35,10 @@ def build(
         raise InputError(f"unknown activation {activation!r}", remedy=did_you_mean(str(activation), ACTIVATIONS))
     if name == "siren" and activation != "sin":
         raise InputError("a SIREN has sine layers", got=activation, remedy="network='mlp'")
+    return _made(chosen, inputs, outputs, width, depth, key, activation, dtype)
+
+
+@eqx.filter_jit
+def _made(chosen, inputs, outputs, width, depth, key, activation, dtype):
+    # one compilation instead of one for each shape of weights
     return chosen(inputs, outputs, width, depth, key=key, activation=activation, dtype=dtype)

@@ -142,7 +142,7 @@ def scanned(model, batch, key):
     return jnp.mean((jnp.cumsum(x, axis=1) - y) ** 2) + jnp.mean(means), {"mean": means[0]}
 
 
-@pytest.mark.parametrize("memory", [None, 20e3])
+@pytest.mark.parametrize("memory", [pytest.param(None, marks=pytest.mark.slow), 20e3])
 def test_training_is_that_of_one_device(memory):
     index = jax.random.randint(jax.random.key(1), (16, 8), 0, 24)
     batch = index, jax.random.normal(jax.random.key(2), (16, 8, 16))

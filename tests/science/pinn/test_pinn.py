@@ -56,8 +56,8 @@ def test_derivatives_through_networks(name):
     if name == "pirate":  # away from its start, where the blocks are the identity
         network = jax.tree.map(lambda v: v + 0.3, network)
     indices = closed([(3, 0), (1, 1), (0, 2)], 2)
-    mine = network(jet_of(lambda z: z, jnp.asarray(POINTS), indices))
-    want = jet_of(lambda z: network(z[:, None])[:, 0], jnp.asarray(POINTS), indices)
+    mine = jax.jit(lambda z: network(jet_of(lambda z: z, z, indices)))(jnp.asarray(POINTS))
+    want = jax.jit(lambda z: jet_of(lambda z: network(z[:, None])[:, 0], z, indices))(jnp.asarray(POINTS))
     for index in indices:
         np.testing.assert_allclose(mine.parts[index], want.parts[index], rtol=1e-11, atol=1e-12)
 
@@ -66,8 +66,8 @@ def test_forward_laplacian():
     network = build("mlp", 3, 1, width=5, depth=2, activation="swish", key=KEY)
     points = jax.random.normal(KEY, (3, 6))
     indices = closed([laplacian_index(2, 3), (0, 0, 1)], 3)
-    got = network(jet_of(lambda z: z, points, indices)).parts[(-1, -1, 0)][0]
-    hessian = jax.vmap(jax.hessian(lambda z: network(z[:, None])[0, 0]), in_axes=1)(points)
+    got = jax.jit(lambda z: network(jet_of(lambda z: z, z, indices)).parts[(-1, -1, 0)][0])(points)
+    hessian = jax.jit(jax.vmap(jax.hessian(lambda z: network(z[:, None])[0, 0]), in_axes=1))(points)
     np.testing.assert_allclose(got, hessian[:, 0, 0] + hessian[:, 1, 1], rtol=1e-11, atol=1e-12)
 
 
@@ -120,13 +120,14 @@ def test_hard_conditions_hold_exactly():
         Initial(u, lambda x: exact(x, 0.5)),
     )
     system = system_of(problem, time=(0.5, 2.0))
+    values_at, truth = jax.jit(lambda z: system.values_at(system.model, z)), jax.jit(jax.vmap(exact))
     rng = np.random.default_rng(0)
     for axis, end in ((0, 0.0), (0, 2.0), (1, 1.0), (2, 0.5)):
         z = rng.uniform([0, -1, 0.5], [2, 1, 2], (20, 3))
         z[:, axis] = end
-        got = system.values_at(system.model, jnp.asarray(z.T))[0]
-        np.testing.assert_allclose(got, jax.vmap(exact)(z[:, :2], z[:, 2]), atol=1e-13)
-    free = system.values_at(system.model, jnp.asarray([[1.0], [-1.0], [1.0]]))[0]
+        got = values_at(jnp.asarray(z.T))[0]
+        np.testing.assert_allclose(got, truth(z[:, :2], z[:, 2]), atol=1e-13)
+    free = values_at(jnp.asarray([[1.0], [-1.0], [1.0]]))[0]
     assert abs(float(free[0] - exact(jnp.asarray([1.0, -1.0]), 1.0))) > 1e-3  # the bottom is the network's
 
 
