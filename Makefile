@@ -32,8 +32,11 @@ check: $(READY) ## format, lint, types, import layers
 	@$(BIN)/pyright
 	@$(BIN)/python -m pytest -q -p no:cacheprovider tests/test_layers.py
 
+# Scripts that train or design for minutes to hours, on a data set or case that is named: run one by hand.
+STUDIES := chem_property chem_training elec_converter elec_inversion pinn_accuracy
+
 bench: $(READY) ## timings beside the peers that are installed (pip install -e '.[bench]')
-	@for script in benchmarks/*.py; do case $$script in */_*) continue;; esac; echo "== $$script"; $(BIN)/python $$script || exit 1; done
+	@for script in $(filter-out $(STUDIES:%=benchmarks/%.py), $(wildcard benchmarks/*.py)); do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
 tutorials: $(READY) ## run every notebook and write HTML to docs/_build/tutorials
 	@$(BIN)/jupyter nbconvert --execute --to html --output-dir docs/_build/tutorials tutorials/*.ipynb
