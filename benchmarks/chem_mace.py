@@ -2,7 +2,8 @@
 
     python benchmarks/chem_mace.py [FOLDER] [--peers PYTHON]
 
-FOLDER holds rmd17_aspirin_train.xyz.gz; without it the molecules are rattled benzenes of ASE. PYTHON is an interpreter with mace-torch (torch and jax do not share an environment).
+FOLDER holds rmd17_aspirin_train.xyz.gz; without it the molecules are rattled benzenes of ASE.
+PYTHON is an interpreter with mace-torch (torch and jax do not share an environment).
 Both: cutoff 5 Å, two layers, 32x0e + 32x1o, l 3, order 3; a step is energies, forces, the gradient of a loss of both, and Adam.
 CPU time, best of several, after warming up.
 """
