@@ -191,7 +191,7 @@ def test_blast_waves_of_woodward_and_colella():
     assert s.centres[0][density.argmax()] == pytest.approx(0.78, abs=0.01)
 
 
-@pytest.mark.slow  # two minutes of XLA for the reverse sweep of one step
+@pytest.mark.slow  # half a minute of XLA for the reverse sweep of one step
 def test_gradient_of_five_hundred_steps():
     gas = Euler()
     bump = Parameter("bump", 0.2)
