@@ -202,7 +202,7 @@ def test_a_resumed_fit_is_the_uninterrupted_one(tmp_path):
 
     data = emt(5)
     p = training.start_potential("schnet", data, cutoff=3.5, key=jax.random.key(0), channels=4, layers=1)
-    config = training.FitConfig(epochs=4, batch=2, optimizer="soap")
+    config = training.FitConfig(epochs=4, batch=2)
     whole = training.fit(p, data, config=config)
 
     class Stopped(Exception):
@@ -220,7 +220,7 @@ def test_a_resumed_fit_is_the_uninterrupted_one(tmp_path):
     for a, b in zip(jax.tree.leaves(again.potential), jax.tree.leaves(whole.potential)):
         np.testing.assert_array_equal(a, b)
     with pytest.raises(InputError, match="other batch, learning_rate"):
-        other = training.FitConfig(epochs=4, batch=1, learning_rate=1e-2, optimizer="soap")
+        other = training.FitConfig(epochs=4, batch=1, learning_rate=1e-2)
         training.fit(p, data, config=other, checkpoint=save)
     with pytest.raises(InputError, match="unknown optimizer"):
         training.FitConfig(optimizer="sgd")
