@@ -13,6 +13,7 @@
 #include <new>
 #include <vector>
 
+#include "capsules.h"
 #include "xla/ffi/api/ffi.h"
 
 namespace ffi = xla::ffi;
@@ -165,22 +166,10 @@ XLA_FFI_DEFINE_HANDLER_SYMBOL(SciaxGatesPauli, Pauli,
 // -- the Python module -----------------------------------------------------------------------------------------------------------
 
 static PyObject* targets(PyObject*, PyObject*) {
-  const std::pair<const char*, void*> all[] = {{"sciax_gates_run", (void*)SciaxGatesRun},
-                                               {"sciax_gates_prepare", (void*)SciaxGatesPrepare},
-                                               {"sciax_gates_adjoint", (void*)SciaxGatesAdjoint},
-                                               {"sciax_gates_pauli", (void*)SciaxGatesPauli}};
-  PyObject* dict = PyDict_New();
-  if (!dict) return nullptr;
-  for (const auto& [name, handler] : all) {
-    PyObject* capsule = PyCapsule_New(handler, "xla._CUSTOM_CALL_TARGET", nullptr);
-    if (!capsule || PyDict_SetItemString(dict, name, capsule)) {
-      Py_XDECREF(capsule);
-      Py_DECREF(dict);
-      return nullptr;
-    }
-    Py_DECREF(capsule);
-  }
-  return dict;
+  return capsules({{"sciax_gates_run", reinterpret_cast<void*>(SciaxGatesRun)},
+                   {"sciax_gates_prepare", reinterpret_cast<void*>(SciaxGatesPrepare)},
+                   {"sciax_gates_adjoint", reinterpret_cast<void*>(SciaxGatesAdjoint)},
+                   {"sciax_gates_pauli", reinterpret_cast<void*>(SciaxGatesPauli)}});
 }
 
 static PyObject* instruction_set(PyObject*, PyObject*) { return PyUnicode_FromString(tables[chosen].name); }

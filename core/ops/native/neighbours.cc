@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "capsules.h"
 #include "cells.h"
 #include "xla/ffi/api/ffi.h"
 
@@ -78,19 +79,8 @@ SCIAX_PAIRS(sciax_neighbours_f32, ffi::F32);
 SCIAX_PAIRS(sciax_neighbours_f64, ffi::F64);
 
 static PyObject* targets(PyObject*, PyObject*) {
-  PyObject* out = PyDict_New();
-  if (!out) return nullptr;
-  struct {
-    const char* name;
-    void* function;
-  } table[] = {{"sciax_neighbours_f32", reinterpret_cast<void*>(sciax_neighbours_f32)},
-               {"sciax_neighbours_f64", reinterpret_cast<void*>(sciax_neighbours_f64)}};
-  for (auto& entry : table) {
-    PyObject* capsule = PyCapsule_New(entry.function, "xla._CUSTOM_CALL_TARGET", nullptr);
-    if (!capsule || PyDict_SetItemString(out, entry.name, capsule) < 0) return nullptr;
-    Py_DECREF(capsule);
-  }
-  return out;
+  return capsules({{"sciax_neighbours_f32", reinterpret_cast<void*>(sciax_neighbours_f32)},
+                   {"sciax_neighbours_f64", reinterpret_cast<void*>(sciax_neighbours_f64)}});
 }
 
 static PyMethodDef methods[] = {{"targets", targets, METH_NOARGS, "FFI targets by name."}, {nullptr, nullptr, 0, nullptr}};

@@ -16,6 +16,7 @@
 #include <thread>
 #include <vector>
 
+#include "capsules.h"
 #include "xla/ffi/api/ffi.h"
 
 namespace ffi = xla::ffi;
@@ -437,12 +438,7 @@ XLA_FFI_DEFINE_HANDLER_SYMBOL(sciax_yee_leapfrog, call,
                                   .RemainingRets());
 
 static PyObject* targets(PyObject*, PyObject*) {
-  PyObject* out = PyDict_New();
-  if (!out) return nullptr;
-  PyObject* capsule = PyCapsule_New(reinterpret_cast<void*>(sciax_yee_leapfrog), "xla._CUSTOM_CALL_TARGET", nullptr);
-  if (!capsule || PyDict_SetItemString(out, "sciax_yee_leapfrog", capsule) < 0) return nullptr;
-  Py_DECREF(capsule);
-  return out;
+  return capsules({{"sciax_yee_leapfrog", reinterpret_cast<void*>(sciax_yee_leapfrog)}});
 }
 
 static PyMethodDef methods[] = {{"targets", targets, METH_NOARGS, "FFI targets by name."}, {nullptr, nullptr, 0, nullptr}};
