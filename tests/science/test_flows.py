@@ -82,3 +82,18 @@ def test_drag_of_an_obstacle_descends():
         values.append(float(value))
         c = c - 0.03 * slope
     assert all(b < a for a, b in itertools.pairwise(values))
+
+
+@pytest.mark.slow  # a quarter of an hour
+def test_vortex_street_has_the_frequency_of_the_benchmark():
+    """DFG 2D-2: Strouhal number 0.3018 (reference interval 0.2950 to 0.3050 of Schaefer & Turek 1996), from the velocity across
+    the wake."""
+    problem = cylinder_flow(17, reynolds=100.0, transient=True)
+    options = {"order": 2, "time": (0.0, 6.9), "steps": 23 * 1000, "saves": 1000, "stepper": "imex"}
+    s = solve(problem, method="fem", **options)
+    across = np.array([np.asarray(s.snapshot(k)([[0.35, 0.22]], "v"))[0, 1] for k in range(680, 1001)])
+    across, times = across - (across.max() + across.min()) / 2, s.times[680:]
+    up = np.flatnonzero((across[:-1] < 0) & (across[1:] >= 0))
+    crossings = times[up] - across[up] * np.diff(times)[up] / np.diff(across)[up]
+    strouhal = 0.1 * (len(crossings) - 1) / (crossings[-1] - crossings[0])  # diameter 0.1 m, mean velocity 1 m/s
+    assert strouhal == pytest.approx(0.3018, rel=0.005)
