@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
+import equinox as eqx
 import numpy as np
 import xarray as xr
 
@@ -125,7 +126,12 @@ class Regrid:
         truncation = min(limits) if self.truncation is None else self.truncation
         dtype = jnp.asarray(values[:0]).dtype
         into, back = (sphere_tables(g, truncation, dtype) for g in (source, target))
-        return np.asarray(synthesis(truncate(analysis(jnp.asarray(values), into), into), back))
+        return np.asarray(_through_coefficients(jnp.asarray(values), into, back))
+
+
+@eqx.filter_jit
+def _through_coefficients(values, into, back):
+    return synthesis(truncate(analysis(values, into), into), back)
 
 
 def _apply_separable(values, a, b):

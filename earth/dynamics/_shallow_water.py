@@ -109,6 +109,7 @@ class ShallowWater(eqx.Module):
 
     # -- states ---------------------------------------------------------------------------------------------------------
 
+    @eqx.filter_jit
     def state(self, u, v, height, tracers=None) -> ShallowWaterState:
         """State from wind (m s-1), depth of the fluid (m) and tracers (tracer, ..., lat, lon) on the grid."""
         t = self.tables
@@ -123,6 +124,7 @@ class ShallowWater(eqx.Module):
         )
         return ShallowWaterState(vorticity, divergence, phi, c)
 
+    @eqx.filter_jit
     def fields(self, state: ShallowWaterState) -> dict[str, Array]:
         """u, v (m s-1), depth (m), vorticity (s-1) and tracers on the grid."""
         t = self.tables
@@ -197,6 +199,7 @@ class ShallowWater(eqx.Module):
 
     # -- invariants -----------------------------------------------------------------------------------------------------
 
+    @eqx.filter_jit
     def invariants(self, state: ShallowWaterState) -> dict[str, Array]:
         """Global means: depth (m), energy (m3 s-2), potential enstrophy (m-1 s-2)."""
         t = self.tables

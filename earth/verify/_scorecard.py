@@ -112,7 +112,8 @@ def score_models(
         scored.append(xr.concat(per_region, dim="region").assign_coords(region=list(regions)))
     data = xr.concat(scored, dim="model").assign_coords(model=list(results))
     data["lead_time"].attrs = {"standard_name": "forecast_period"}
-    return Scores(data.transpose("model", "lead_time", "channel", "region"), tuple(notes))
+    # One pass over lazy data: a table, a picture and a skill would each read them again.
+    return Scores(data.transpose("model", "lead_time", "channel", "region").load(), tuple(notes))
 
 
 def _scores(fc: xr.DataArray, observed: xr.DataArray, clim: xr.DataArray | None, name: str) -> xr.Dataset:

@@ -47,7 +47,7 @@ def test_energy_and_enstrophy_are_kept(x64):
     psi = jnp.asarray(c)
     l = np.arange(t.lmax + 1)
     double = np.where(np.arange(11) == 0, 1, 2)[:, None]
-    end = core.advance(psi, 600.0, 36)
+    end = eqx.filter_jit(lambda core, psi: core.advance(psi, 600.0, 36))(core, psi)
     for power in (1, 2):
         weights = double * (l * (l + 1)) ** power
         before, after = ((weights * np.abs(x) ** 2).sum() for x in (psi, end))
@@ -55,7 +55,7 @@ def test_energy_and_enstrophy_are_kept(x64):
     # no tendency of the mean, and a steady zonal flow
     assert end[0, 0] == 0
     zonal = jnp.zeros_like(psi).at[0].set(psi[0])
-    assert np.abs(core.tendency(zonal)).max() < 1e-12 * np.abs(psi).max()
+    assert np.abs(eqx.filter_jit(lambda core, psi: core.tendency(psi))(core, zonal)).max() < 1e-12 * np.abs(psi).max()
 
 
 def test_gradient_of_the_helmholtz_term(x64):
@@ -64,12 +64,13 @@ def test_gradient_of_the_helmholtz_term(x64):
     psi = truncate(analysis(jnp.asarray(rossby_haurwitz_streamfunction(t.grid.latitude, t.grid.longitude)), t), t)
 
     @jax.jit
+    @jax.value_and_grad
     def loss(k):
         moved = eqx.tree_at(lambda c: c.helmholtz, core, k)
         return jnp.sum(jnp.abs(moved.advance(psi, 1800.0, 4) - psi) ** 2) / 1e12
 
-    got = jax.grad(loss)(jnp.asarray(5.0))
-    want = (loss(jnp.asarray(5.0 + 1e-4)) - loss(jnp.asarray(5.0 - 1e-4))) / 2e-4
+    got = loss(jnp.asarray(5.0))[1]
+    want = (loss(jnp.asarray(5.0 + 1e-4))[0] - loss(jnp.asarray(5.0 - 1e-4))[0]) / 2e-4
     np.testing.assert_allclose(got, want, rtol=1e-6)
 
 

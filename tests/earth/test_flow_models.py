@@ -1,7 +1,4 @@
-"""Shallow water and the linear inverse model as forecast models; every layout gives the same forecast and scores."""
-
-import importlib.util
-from pathlib import Path
+"""Shallow water and the linear inverse model as forecast models."""
 
 import numpy as np
 import pytest
@@ -10,10 +7,6 @@ import xarray as xr
 from sciax.core.errors import InputError
 from sciax.earth import Forecast, LinearInverse, Persistence, ShallowWaterFlow
 from sciax.earth.dynamics import ShallowWater, gauss_grid, williamson2, williamson6
-
-_spec = importlib.util.spec_from_file_location("earth_layouts", Path(__file__).with_name("conftest.py"))
-layouts = importlib.util.module_from_spec(_spec)  # pyright: ignore
-_spec.loader.exec_module(layouts)  # pyright: ignore
 
 
 def flow(case, truncation=10, hours=6, count=5):
@@ -84,44 +77,6 @@ def test_linear_inverse_forecasts_a_linear_system(turning, x64):
         Forecast(
             turning.isel(time=slice(6)), LinearInverse(), step_hours=96, steps=1, start=turning["time"].values[5]
         ).run()
-
-
-CHANGES = {
-    "flip": layouts.reversed_latitude,
-    "roll": layouts.western_longitude,
-    "transpose": lambda ds: ds.transpose("lon", ..., "time"),
-    "chunk": layouts.chunked,
-    "shuffle": lambda ds: ds.isel(time=np.random.default_rng(0).permutation(ds.sizes["time"])),
-    "units": lambda ds: ds.assign(gh=(ds["z"] / 9.80665).assign_attrs(units="gpm")).drop_vars("z") if "z" in ds else ds,
-}
-
-
-@pytest.fixture(scope="module")
-def references(turning):
-    """Data, model, start, forecast and scores in the tidy layout; made on first use, when 64-bit arrays are on."""
-    made = []
-
-    def get():
-        if not made:
-            for ds, model, start in (
-                (turning, LinearInverse(modes=6, annual=0), turning["time"].values[100]),
-                (flow(williamson6), ShallowWaterFlow(10, level=None), np.datetime64("2020-01-01")),
-            ):
-                fc = Forecast(ds, model, steps=2, start=start)
-                made.append((ds, model, start, fc.run(), fc.verify(baselines=["persistence"]).data))
-        return made
-
-    return get
-
-
-@pytest.mark.parametrize("change", CHANGES)
-def test_layouts_do_not_matter(change, references, x64):
-    for ds, model, start, want, scores in references():
-        other = Forecast(CHANGES[change](ds), model, steps=2, start=start)
-        got = other.run()
-        for n in want.data_vars:
-            np.testing.assert_allclose(got[n], want[n], atol=1e-9 * float(np.abs(want[n]).max()))
-        xr.testing.assert_allclose(other.verify(baselines=["persistence"]).data, scores, rtol=1e-8)
 
 
 @pytest.mark.parametrize("suffix", [".zarr", ".nc"])

@@ -79,7 +79,7 @@ LAYOUTS: dict[str, Callable] = {
     "pascal": lambda ds: ds.assign_coords(level=("level", ds["level"].values * 100, {"units": "Pa"})),
     "units": other_units,
     "transpose": lambda ds: ds.transpose("lon", "level", "time", "lat"),
-    "chunk": lambda ds: ds.chunk(time=5, lat=3, lon=7, level=1),
+    "chunk": lambda ds: ds.chunk(time=5, lat=9, lon=21, level=1),
     "times": lambda ds: ds.isel(time=np.random.default_rng(0).permutation(ds.sizes["time"])),
 }
 
@@ -107,29 +107,64 @@ MODELS: dict[str, tuple[tuple[str, ...], Callable]] = {
 }
 
 
-QUICK = ("climatology", "barotropic", "afno")
+def together(*names):
+    def change(ds):
+        for name in names:
+            ds = LAYOUTS[name](ds)
+        return ds
+
+    return change
 
 
-@pytest.mark.parametrize(
-    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in MODELS]
+# Two layouts in which everything differs at once find what any one of them would; which one it was, the slow study says.
+TOGETHER = (
+    together("flip", "west", "levels", "units", "transpose"),
+    together("roll", "pascal", "times", "chunk"),
 )
-def test_forecasts(name, weather, x64):
-    """Forecast, ensemble and score card; the source is its own truth, so that both are in the layout."""
-    pytest.importorskip("dask")
+
+
+def forecast_of(ds, name, weather):
     channels, config = MODELS[name]
     model = config(weather)
+    return Forecast(ds, model, channels=channels, steps=2, members=3, start=START, ensemble=Ensemble(amplitude=0.01))
 
-    def both(ds):
-        fc = Forecast(ds, model, channels=channels, steps=2, members=3, start=START, ensemble=Ensemble(amplitude=0.01))
-        return fc.run(), fc.verify(baselines=["climatology"], regions=["nh"]).data
 
-    want, scores = both(weather)
-    assert np.isfinite(scores["rmse"]).all() and {"acc", "crps", "spread_skill"} <= set(scores)
+def same_forecast(got, want):
+    for n in want.data_vars:
+        np.testing.assert_allclose(got[n], want[n], atol=1e-9 * float(np.abs(want[n]).max()))
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_forecasts(name, weather, x64):
+    """Every model's ensemble forecast."""
+    pytest.importorskip("dask")
+    want = forecast_of(weather, name, weather).run()
+    for change in TOGETHER:
+        same_forecast(forecast_of(change(weather), name, weather).run(), want)
+
+
+def test_score_card(weather, x64):
+    """The source is its own truth, so that both are in the layout."""
+    pytest.importorskip("dask")
+    baselines = ["climatology", "damped_persistence"]
+    want = forecast_of(weather, "persistence", weather).verify(baselines=baselines, regions=["nh"]).data
+    assert np.isfinite(want["rmse"]).all() and {"acc", "crps", "spread_skill"} <= set(want)
+    for change in TOGETHER:
+        got = forecast_of(change(weather), "persistence", weather).verify(baselines=baselines, regions=["nh"]).data
+        xr.testing.assert_allclose(got, want, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MODELS)
+def test_one_change_at_a_time(name, weather, x64):
+    """Forecast and score card of every model, in every layout."""
+    fc = forecast_of(weather, name, weather)
+    want, scores = fc.run(), fc.verify(baselines=["climatology"], regions=["nh"]).data
     for change in LAYOUTS.values():
-        got, other = both(change(weather))
-        for n in want.data_vars:
-            np.testing.assert_allclose(got[n], want[n], atol=1e-9 * float(np.abs(want[n]).max()))
-        xr.testing.assert_allclose(other, scores, rtol=1e-7, atol=1e-9)
+        fc = forecast_of(change(weather), name, weather)
+        same_forecast(fc.run(), want)
+        got = fc.verify(baselines=["climatology"], regions=["nh"]).data
+        xr.testing.assert_allclose(got, scores, rtol=1e-7, atol=1e-9)
 
 
 # -- every score ------------------------------------------------------------------------------------------------------------
@@ -221,7 +256,7 @@ def same(got, want, change, factor=1.0, rtol=1e-10):
 
 @pytest.mark.parametrize("name", SCORES)
 def test_scores(name, pair):
-    """Both sides in the layout, then the forecast alone against a tidy truth, which only coordinate values can match."""
+    """Both sides in the layout, and the forecast alone against a tidy truth, which only coordinate values can match."""
     pytest.importorskip("dask")
     power, score = SCORES[name]
     want = score(*pair.values(), 1.0)

@@ -19,21 +19,22 @@ def norm(got, want, weights):
 
 
 def test_williamson2_stays_at_four_angles(x64):
-    grid = gauss_grid(21)
+    grid = gauss_grid(10)  # the case holds nothing beyond degree 2
     for alpha in (0.0, 0.05, np.pi / 2 - 0.05, np.pi / 2):
         case = williamson2(grid.latitude, grid.longitude, alpha)
-        model = ShallowWater(21, mean_depth=2.94e4 / 9.80616, coriolis=case["coriolis"])
+        model = ShallowWater(10, mean_depth=2.94e4 / 9.80616, coriolis=case["coriolis"])
         start = model.state(case["u"], case["v"], case["h"])
         end = advance(model, start, 1800.0, 240)
         assert norm(np.asarray(model.fields(end)["h"]), case["h"], grid.weights[:, None]) < 1e-12
 
 
-def test_williamson5_invariants(x64):
-    grid = gauss_grid(42)
+@pytest.mark.parametrize("truncation, days", [(42, 3), pytest.param(42, 15, marks=pytest.mark.slow)])
+def test_williamson5_invariants(truncation, days, x64):
+    grid = gauss_grid(truncation)
     case = williamson5(grid.latitude, grid.longitude)
-    model = ShallowWater(42, mean_depth=5700.0, orography=case["orography"], damping_hours=12.0)
+    model = ShallowWater(truncation, mean_depth=5700.0, orography=case["orography"], damping_hours=12.0)
     start = model.state(case["u"], case["v"], case["h"])
-    end = advance(model, start, 1800.0, 15 * 48)
+    end = advance(model, start, 1800.0, days * 48)
     before, after = model.invariants(start), model.invariants(end)
     drift = {k: abs(float(after[k] / before[k]) - 1) for k in before}
     assert drift["depth"] < 1e-14
@@ -49,7 +50,7 @@ def test_galewsky_without_a_bump_stays_zonal(x64):
     model = ShallowWater(42, viscosity=1e5)
     start = model.state(case["u"], case["v"], case["h"])
     assert abs(float(model.invariants(start)["depth"]) - 10_000) < 1e-3
-    end = model.fields(advance(model, start, 900.0, 2 * 96))
+    end = model.fields(advance(model, start, 1800.0, 48))
     wavy = end["vorticity"] - end["vorticity"].mean(axis=1, keepdims=True)
     assert float(jnp.abs(wavy).max() / jnp.abs(end["vorticity"]).max()) < 1e-8
 
@@ -60,9 +61,10 @@ def test_balanced_states_start_quietly(x64):
     case = galewsky(grid.latitude, grid.longitude, perturbed=False)
     model = ShallowWater(63)
     start = model.state(case["u"], case["v"], case["h"])
-    tendency = jax.tree.map(lambda a, b: a + b, model.explicit(start), model.implicit(start))
+    slope = eqx.filter_jit(lambda m, s: jax.tree.map(lambda a, b: a + b, m.explicit(s), m.implicit(s)))
+    tendency = slope(model, start)
     still = model.state(0 * case["u"], 0 * case["v"], case["h"])
-    unbalanced = jax.tree.map(lambda a, b: a + b, model.explicit(still), model.implicit(still))
+    unbalanced = slope(model, still)
     assert np.abs(tendency.divergence).max() < 0.02 * np.abs(unbalanced.divergence).max()
 
 
@@ -71,14 +73,19 @@ def test_second_order_in_time(x64):
     case = williamson6(grid.latitude, grid.longitude)
     model = ShallowWater(10, mean_depth=9000.0)
     start = model.state(case["u"], case["v"], case["h"])
-    ends = [np.asarray(advance(model, start, dt, int(21600 / dt)).divergence) for dt in (1800.0, 900.0, 450.0)]
+    ends = []
+    for dt in (1800.0, 900.0, 450.0):
+        state = start
+        for _ in range(int(21600 / dt) // 12):  # one program for the three steps
+            state = advance(model, state, jnp.asarray(dt), 12)
+        ends.append(np.asarray(state.divergence))
     order = np.log2(np.abs(ends[0] - ends[1]).max() / np.abs(ends[1] - ends[2]).max())
     assert order > 1.7  # 2 in the limit; gravity waves at these steps are still damped by the implicit part
 
 
 def test_tracers(x64):
     """A uniform tracer stays uniform, and tracers are linear."""
-    grid = SphereGrid("gauss", 32, 64)
+    grid = gauss_grid(21)
     case = williamson6(grid.latitude, grid.longitude)
     lon = np.radians(grid.longitude)
     spot = np.exp(-4 * (1 - np.cos(np.radians(grid.latitude))[:, None] * np.cos(lon - 1)))
@@ -103,12 +110,13 @@ def test_gradient_through_orography(x64):
     start = model.state(case["u"], case["v"], case["h"])
 
     @jax.jit
+    @jax.value_and_grad
     def loss(scale):
         moved = eqx.tree_at(lambda m: m.orography, model, scale * model.orography)
         return jnp.sum(jnp.abs(moved.advance(start, 1800.0, 3).divergence) ** 2) * 1e12
 
-    got = float(jax.grad(loss)(jnp.asarray(1.0)))
-    want = float(loss(jnp.asarray(1.0 + 1e-5)) - loss(jnp.asarray(1.0 - 1e-5))) / 2e-5
+    got = float(loss(jnp.asarray(1.0))[1])
+    want = float(loss(jnp.asarray(1.0 + 1e-5))[0] - loss(jnp.asarray(1.0 - 1e-5))[0]) / 2e-5
     assert abs(got / want - 1) < 1e-6
 
 

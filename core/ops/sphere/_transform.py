@@ -3,6 +3,9 @@
 Everything is linear in the field or the coefficients, so JAX's transposition gives the exact adjoint.
 """
 
+from functools import partial
+
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -46,6 +49,8 @@ def _check_field(field, tables: SphereTables, who: str):
         )
 
 
+# One program a shape where it is called outside of one: op by op, the first call would compile thirty.
+@partial(jax.jit, inline=True)
 def synthesis_with(c, t: SphereTables, even, odd):
     """Coefficients (batch, m, l) to values (batch, lat, lon) with the given Legendre tables."""
     batch, orders, width = c.shape
@@ -72,6 +77,7 @@ def synthesis_with(c, t: SphereTables, even, odd):
     return jnp.fft.irfft(fourier, n=nlon, axis=-1, norm="forward")
 
 
+@partial(jax.jit, inline=True)
 def analysis_with(f, t: SphereTables, even, odd):
     """Values (batch, lat, lon) to coefficients (batch, m, l) with the given projection tables."""
     batch, nlat, _ = f.shape
