@@ -435,9 +435,14 @@ struct Plan {
       d = list + gates;
     }
   }
+  const cplx* loaded = nullptr;
+
+  // States of a batch mostly share a circuit's weights and differ in its data: what is as before is not filled again.
   void load(const cplx* coef, bool dagger) {
     for (auto& list : ops)
-      for (Op& g : list) fill(g, coef + 4 * g.number, dagger);
+      for (Op& g : list)
+        if (!loaded || memcmp(coef + 4 * g.number, loaded + 4 * g.number, 4 * sizeof(cplx))) fill(g, coef + 4 * g.number, dagger);
+    loaded = coef;
   }
 };
 
