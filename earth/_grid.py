@@ -94,5 +94,22 @@ def is_global(lon: np.ndarray) -> bool:
     lon = np.asarray(lon, dtype=float)
     if lon.size < 3:
         return False
-    step = np.median(np.diff(lon))
-    return bool(abs(lon[-1] + step - lon[0] - 360.0) < 0.51 * step)
+    gaps = np.diff(lon)
+    step = np.median(gaps)
+    # a region across Greenwich ends one step short of its beginning too, with a gap in between
+    return bool(abs(lon[-1] + step - lon[0] - 360.0) < 0.51 * step and gaps.max() < 1.51 * step)
+
+
+def across_greenwich(lon: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Longitudes of a region in the order in which they lie side by side, the largest gap outside: (order, ascending degrees).
+
+    0, 2, 356, 358 become -4, -2, 0, 2.
+    """
+    lon = np.asarray(lon, dtype=np.float64)
+    if lon.size < 2:
+        return np.arange(lon.size), lon
+    gaps = np.diff(lon, append=lon[0] + 360.0)
+    start = (int(np.argmax(gaps)) + 1) % lon.size
+    order = np.roll(np.arange(lon.size), -start)
+    turned = lon[order]
+    return order, np.where(np.arange(lon.size) < (lon.size - start) % lon.size, turned - 360.0, turned)

@@ -10,7 +10,7 @@ import xarray as xr
 from sciax.core.errors import InputError, did_you_mean
 from sciax.core.ops import regrid as ops
 from sciax.core.ops.sphere import SphereGrid, analysis, sphere_tables, synthesis, truncate
-from sciax.earth._grid import cell_edges, is_global, sphere_grid_of
+from sciax.earth._grid import across_greenwich, cell_edges, is_global, sphere_grid_of
 
 METHODS = ("bilinear", "conservative", "nearest", "spectral")
 
@@ -97,13 +97,25 @@ class Regrid:
         """(latitude weights, longitude weights, whether rows at the poles are to be added first)."""
         lat, lon = np.asarray(lat, dtype=np.float64), np.asarray(lon, dtype=np.float64)
         to_lat, to_lon = self.target
-        period = 360.0 if is_global(lon) else None
+        period, to_period = (360.0 if is_global(x) else None for x in (lon, to_lon))
+        # regions may lie across Greenwich: their columns are put side by side here and back in their places at the end
+        order, lon = across_greenwich(lon) if period is None else (np.arange(lon.size), lon)
+        to_order, to_lon = across_greenwich(to_lon) if to_period is None else (np.arange(to_lon.size), to_lon)
+        if period is None:
+            to_lon = to_lon + 360.0 * np.round((lon[[0, -1]].mean() - to_lon[[0, -1]].mean()) / 360.0)
+
+        def back(columns: np.ndarray) -> np.ndarray:
+            placed = np.empty_like(columns)
+            placed[np.ix_(to_order, order)] = columns
+            return placed
+
         if self.method == "conservative":
             edges, to_edges = cell_edges(lat), cell_edges(to_lat)
             lon_edges = _lon_edges(lon, period)
-            target_edges = _lon_edges(to_lon, 360.0 if is_global(to_lon) else None)
+            target_edges = _lon_edges(to_lon, to_period)
             s, t = np.sin(np.radians(edges)), np.sin(np.radians(to_edges))
-            return ops.conservative_weights(s, t), ops.conservative_weights(lon_edges, target_edges, period), False
+            columns = ops.conservative_weights(lon_edges, target_edges, period)
+            return ops.conservative_weights(s, t), back(columns), False
         make = ops.linear_weights if self.method == "bilinear" else ops.nearest_weights
         poles = (
             self.method == "bilinear"
@@ -114,7 +126,7 @@ class Regrid:
         rows = np.concatenate([[-90.0], lat, [90.0]]) if poles else lat
         if self.method == "nearest" and _reaches_poles(lat):
             to_lat = np.clip(to_lat, lat[0], lat[-1])
-        return make(rows, to_lat), make(lon, to_lon, period), poles
+        return make(rows, to_lat), back(make(lon, to_lon, period)), poles
 
     def _spectral(self, values: np.ndarray, lat: np.ndarray, lon: np.ndarray) -> np.ndarray:
         import jax.numpy as jnp

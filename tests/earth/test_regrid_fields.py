@@ -7,7 +7,7 @@ import xarray as xr
 from sciax.core.errors import InputError
 from sciax.core.ops.sphere import SphereGrid
 from sciax.earth import Regrid
-from sciax.earth._grid import area_weights
+from sciax.earth._grid import across_greenwich, area_weights, is_global
 
 GRID = SphereGrid("gauss", 20, 40)
 
@@ -96,3 +96,25 @@ def test_refusals(source):
         Regrid("bilinear", grid=GRID)(source.isel(lat=slice(None, None, -1)))
     with pytest.raises(InputError, match="without missing values"):
         Regrid("spectral", grid=GRID)(source.where(source["lat"] > 0))
+
+
+@pytest.mark.parametrize("method, error", [("bilinear", 0.05), ("nearest", 0.4), ("conservative", 0.1)])
+def test_a_region_across_greenwich(source, method, error):
+    """As the source or as the target, in the canonical 0 to 360, where its two halves lie at both ends."""
+    lat, lon = np.arange(40, 61, 2.0), np.sort(np.arange(-10, 11, 2.0) % 360)
+    region = dataset(smooth(lat, lon), lat, lon)
+    assert not is_global(lon)
+    inside = np.arange(45, 56, 1.5), np.sort(np.arange(-6, 6.1, 1.5) % 360)
+    for given in (region, source):
+        out = Regrid(method, lat=tuple(inside[0]), lon=tuple(inside[1]))(given)["sst"]
+        np.testing.assert_array_equal(out["lon"], inside[1])
+        coarse = 1 if given is region else 8
+        assert np.abs(out.values - smooth(*inside)).max() < coarse * error
+    with pytest.raises(InputError, match="outside the source|no source cell"):
+        Regrid(method, lat=(45.0, 50.0), lon=(170.0, 190.0))(region)
+
+
+def test_longitudes_side_by_side():
+    order, degrees = across_greenwich(np.array([0.0, 2.0, 356.0, 358.0]))
+    assert order.tolist() == [2, 3, 0, 1] and degrees.tolist() == [-4.0, -2.0, 0.0, 2.0]
+    assert across_greenwich(np.array([10.0, 12.0, 14.0]))[1].tolist() == [10.0, 12.0, 14.0]
