@@ -238,7 +238,9 @@ def test_gradient_in_a_field_of_coefficients():
     assert slope == pytest.approx(float(f(at + h * direction) - f(at - h * direction)) / (2 * h), rel=1e-7)
 
 
-@pytest.mark.parametrize("solver", ["amg", "cg", "gmres", "bicgstab"])
+@pytest.mark.parametrize(
+    "solver", ["amg", "gmres", *(pytest.param(name, marks=pytest.mark.slow) for name in ("cg", "bicgstab"))]
+)
 def test_linear_solvers_agree(solver):
     problem = poisson(Rectangle())
     exact = solve(problem, cells=12)

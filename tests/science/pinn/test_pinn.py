@@ -228,6 +228,7 @@ def test_single_precision_is_refused():
         solve(Problem(Interval(), -laplace(u) == 1.0, Dirichlet(u, 0.0)), method="pinn", adam=0)
 
 
+@pytest.mark.slow  # the tutorial of inverse problems runs the same
 def test_unknown_parameter_from_observations():
     """dt(u) = k u_xx with u = exp(-k pi^2 t) sin(pi x): the decay at a few places gives k."""
     u, k = Field("u"), Parameter("k")
