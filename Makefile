@@ -21,8 +21,9 @@ env: $(READY) ## make the environment in .venv
 run: $(READY) ## the tour: each domain's main job on embedded input, a table and a report
 	@$(BIN)/sciax tour
 
+# A file's tests share fixtures and compiled programs, and so one worker.
 test: $(READY) ## the test suite (slow studies: make slow)
-	@$(BIN)/python -m pytest --numprocesses 2 --dist loadgroup --durations 15 --cov --cov-report term:skip-covered $(ARGS)
+	@$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --durations 15 --cov --cov-report term:skip-covered $(ARGS)
 
 slow: $(READY) ## the longer studies, by hand
 	@$(BIN)/python -m pytest -m slow $(ARGS)

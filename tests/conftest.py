@@ -14,19 +14,6 @@ import pytest
 SHARED = Path(__file__).parent.parent.parent / "shared" / "data"
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items):
-    """A file's tests share fixtures and compiled programs, and so one worker; in the grid those of an operator do.
-
-    Notebooks run in kernels of their own and share nothing.
-    """
-    for item in items:
-        if item.path.name == "test_tutorials.py" or item.get_closest_marker("xdist_group"):
-            continue
-        values = item.callspec.params if item.path.name == "test_grid.py" and hasattr(item, "callspec") else {}
-        item.add_marker(pytest.mark.xdist_group(values.get("name", item.nodeid.partition("::")[0])))
-
-
 @pytest.fixture
 def x64():
     """64-bit arrays for the test."""
